@@ -1,0 +1,147 @@
+# Tandem. `make help` lists the targets.
+#
+#   DEBUG=1                  no optimisation, debugging symbols            -> build/debug
+#   SAN=address,undefined    sanitizers: address, undefined, thread        -> build/san-…
+#   CUDA=0|1                 with the CUDA backend; default 1 where nvcc is found
+#   WERROR=1                 warnings are errors
+#   ARCH=…                   -march on x86-64 (default native), -mcpu elsewhere (default none)
+#   CXX=clang++              g++ 12 or newer, clang 14 or newer
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := all
+.DELETE_ON_ERROR:
+ifeq ($(filter -j%,$(MAKEFLAGS)),)
+MAKEFLAGS += -j$(shell nproc)
+endif
+
+# ---- where things go -----------------------------------------------------------------------------
+comma := ,
+san_list := $(subst $(comma), ,$(SAN))
+ifneq ($(filter-out address undefined thread,$(san_list)),)
+$(error SAN=$(SAN): choose from address, undefined, thread, separated by commas)
+endif
+ifneq ($(filter-out 0 1,$(DEBUG) $(CUDA) $(WERROR)),)
+$(error DEBUG, CUDA and WERROR take 0 or 1)
+endif
+DEBUG ?= 0
+WERROR ?= 0
+variant := $(if $(filter 1,$(DEBUG)),/debug)$(if $(SAN),/san-$(subst $(comma),-,$(SAN)))
+BUILD := build$(variant)
+
+# ---- what is there -------------------------------------------------------------------------------
+machine := $(shell uname -m)
+CUDA ?= $(if $(shell command -v nvcc),1,0)
+ARCH ?= $(if $(filter x86_64,$(machine)),native)
+arch_flag := $(if $(ARCH),$(if $(filter x86_64,$(machine)),-march=,-mcpu=)$(ARCH))
+
+CPPFLAGS += -I. -MMD -MP
+CXXFLAGS += -std=c++20 -pthread $(arch_flag) \
+  -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wno-missing-field-initializers \
+  $(if $(filter 1,$(WERROR)),-Werror) \
+  $(if $(filter 1,$(DEBUG)),-O0 -g,-O3) \
+  -fno-math-errno -fno-trapping-math \
+  -ffp-contract=off \
+  $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all -g1)
+# -ffp-contract=off: the same source gives the same bits on every compiler and architecture.
+LDFLAGS += -pthread $(if $(SAN),-fsanitize=$(SAN))
+LDLIBS += -lopenblas -lfmt -lz
+
+# ---- sources -------------------------------------------------------------------------------------
+cuda_src := $(if $(filter 1,$(CUDA)),$(wildcard tensor/cuda/*.cu))
+lib_src := $(filter-out tensor/cuda/%,$(shell find tensor autograd layers data dist train -name '*.cpp' | sort)) \
+  $(if $(cuda_src),$(cuda_src),tensor/cuda/stub.cpp)
+test_src := $(shell find tests -name '*.cpp' | sort)
+apps := $(patsubst apps/%/main.cpp,%,$(wildcard apps/*/main.cpp))
+object = $(patsubst %,$(BUILD)/obj/%.o,$(basename $(1)))
+programs := $(addprefix $(BUILD)/,$(apps))
+objects := $(call object,$(lib_src) $(test_src)) $(apps:%=$(BUILD)/obj/apps/%/main.o)
+
+# ---- building ------------------------------------------------------------------------------------
+.PHONY: all tests detected
+all: $(programs)
+tests: $(BUILD)/tandem_tests $(programs)
+
+$(programs): $(BUILD)/%: $(BUILD)/obj/apps/%/main.o $(BUILD)/libtandem.a
+	$(link)
+$(BUILD)/bench_kernels: private LDLIBS += -lbenchmark
+$(BUILD)/tandem_tests: $(call object,$(test_src)) $(BUILD)/libtandem.a
+	$(link)
+define link
+	@echo "  link  $@"
+	@$(CXX) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(LDLIBS)
+endef
+
+$(BUILD)/libtandem.a: $(call object,$(lib_src))
+	@echo "  ar    $@"
+	@rm -f $@ && $(AR) rcs $@ $^
+
+$(BUILD)/obj/%.o: %.cpp $(BUILD)/flags | detected
+	@mkdir -p $(@D)
+	@echo "  c++   $<"
+	@$(CXX) $(CPPFLAGS) $(CXXFLAGS) -c -o $@ $<
+
+# Objects are built anew when the compiler or its flags change, and the library when a source goes.
+flags_now := $(CXX) $(CPPFLAGS) $(CXXFLAGS) $(LDFLAGS) $(LDLIBS) : $(lib_src)
+.PHONY: force
+$(BUILD)/flags: force
+	@mkdir -p $(@D)
+	@[ "$$(cat $@ 2>/dev/null)" = '$(flags_now)' ] || echo '$(flags_now)' >$@
+
+detected: | have-deps
+	@echo "tandem: $$($(CXX) -dumpfullversion -dumpversion | head -1 | sed 's|^|$(notdir $(CXX)) |')" \
+	  "on $(machine), $$(scripts/detect blas), $$(scripts/detect mpi)," \
+	  "$(if $(cuda_src),$$(scripts/detect cuda),$(if $(filter 1,$(CUDA)),$$(scripts/detect cuda) (found; this version has no CUDA backend),no CUDA)) -> $(BUILD)/"
+
+.PHONY: have-deps
+have-deps:
+	@CXX="$(CXX)" scripts/deps --check
+
+-include $(objects:.o=.d)
+
+# ---- for people ----------------------------------------------------------------------------------
+.PHONY: deps demo check test bench data format format-check clean help
+deps:
+	@CXX="$(CXX)" scripts/deps
+
+# Set up, build, get the data, train.
+demo: deps
+	@$(MAKE) --no-print-directory $(BUILD)/mnist_mlp
+	@data/fetch mnist || data/fetch fashion-mnist || true
+	$(BUILD)/mnist_mlp
+
+# Set up, build, test; then the same under the address and undefined-behaviour sanitizers (or, with
+# SAN=…, under those alone).
+check: deps
+	@scripts/check $(if $(SAN),"SAN=$(SAN)","" "SAN=address,undefined")
+
+# The tests alone, in one variant.
+test: tests
+	@$(BUILD)/tandem_tests
+
+bench: $(BUILD)/bench_step $(BUILD)/bench_kernels
+	@scripts/bench $(BUILD)
+
+data:
+	@data/fetch
+
+cxx_files := $(shell git ls-files -co --exclude-standard '*.h' '*.cpp' '*.cu' 2>/dev/null)
+format:
+	clang-format -i $(cxx_files)
+format-check:
+	clang-format --dry-run -Werror $(cxx_files)
+
+clean:
+	rm -rf build
+
+help:
+	@echo "make              all programs, into build/"
+	@echo "make demo         set up, build, get data, train MNIST-MLP"
+	@echo "make check        set up, build and run all tests, also under sanitizers"
+	@echo "make test         build and run the tests in one variant (SAN=thread, DEBUG=1, …)"
+	@echo "make bench        time a training step and its kernels, beside PyTorch if it is installed"
+	@echo "make data         fetch MNIST and Fashion-MNIST into datasets/"
+	@echo "make deps         install missing libraries with apt"
+	@echo "make format       format the sources; make format-check only looks"
+	@echo "make clean        remove build/"
+	@echo
+	@sed -n 's/^# *\(.*=.*\)/  \1/p' Makefile | head -6

@@ -1,0 +1,169 @@
+// Times one whole training step (forward, backward, SGD with momentum) on random data.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <new>
+#include <nlohmann/json.hpp>
+
+#include "autograd/sgd.h"
+#include "dist/runtime/clock.h"
+#include "layers/models/mlp.h"
+#include "train/app.h"
+#include "train/statistics.h"
+
+// Every allocation of this program is counted: a step must not make any once it is warm.
+namespace {
+std::atomic<std::int64_t> allocations = 0;
+
+// Not inlined: the compiler would see free() answer new and warn.
+[[gnu::noinline]] void* counted(void* memory) {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  if (!memory) throw std::bad_alloc();
+  return memory;
+}
+}  // namespace
+
+void* operator new(std::size_t bytes) { return counted(std::malloc(bytes ? bytes : 1)); }
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  const auto a = static_cast<std::size_t>(alignment);
+  return counted(std::aligned_alloc(a, (bytes + a - 1) / a * a));
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { operator delete(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { operator delete(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
+  operator delete(memory);
+}
+
+using namespace tandem;
+
+namespace {
+
+struct Model {
+  std::function<std::unique_ptr<Layer>(std::uint64_t seed)> make;
+  Shape image;  // [height, width, channels]
+  std::int64_t classes;
+};
+
+const std::map<std::string, Model> kModels = {
+    {"mnist_mlp", {mnist_mlp, {28, 28, 1}, 10}},
+};
+
+struct Options {
+  std::string model = "mnist_mlp";
+  std::int64_t batch = 100;
+  int threads = 1;
+  int iterations = 200;
+  int warmup = 20;
+  bool json = false;
+};
+
+bool parse(int argc, char** argv, Options& o) {
+  CLI::App app("Times one whole training step (forward, backward, SGD with momentum) on random data.");
+  app.option_defaults()->always_capture_default();
+  std::vector<std::string> names;
+  for (const auto& [name, model] : kModels) names.push_back(name);
+  app.add_option("--model", o.model, "What to train")->check(CLI::IsMember(names));
+  app.add_option("--batch", o.batch, "Samples per step")->check(CLI::Range(1, 1 << 20));
+  app.add_option("--threads", o.threads, "Compute threads")->check(CLI::Range(1, 1024));
+  app.add_option("--iterations", o.iterations, "Steps to time")->check(CLI::Range(1, 1 << 30));
+  app.add_option("--warmup", o.warmup, "Steps before the timing begins")->check(CLI::Range(1, 1 << 30));
+  app.add_flag("--json", o.json, "Print one JSON object");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp& help) {
+    app.exit(help);
+    return false;
+  } catch (const CLI::ParseError& e) {
+    throw UserError("{}; --help lists the options", e.what());
+  }
+  return true;
+}
+
+// Random images and labels, fixed for all steps.
+struct Batch {
+  Batch(const Model& model, std::int64_t count, const Device& device) {
+    Random random(1);
+    std::vector<float> pixels(static_cast<std::size_t>(count * model.image.count()));
+    for (float& pixel : pixels) pixel = static_cast<float>(random.normal());
+    std::vector<std::int32_t> classes(static_cast<std::size_t>(count));
+    for (auto& c : classes)
+      c = static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(model.classes)));
+    images = Tensor::from(pixels, {count, model.image[0], model.image[1], model.image[2]}, device);
+    labels = Tensor::from(classes, {count}, device);
+  }
+  Tensor images, labels;
+};
+
+struct Result {
+  std::vector<double> ms;
+  double allocations_per_step;
+};
+
+Result measure(const Options& o) {
+  const Model& model = kModels.at(o.model);
+  const Device device = cpu_device(o.threads);
+  const auto net = model.make(1);
+  ParameterSet parameters(net->parameters(), device);
+  Schedule schedule;
+  schedule.base = 1e-3;
+  Sgd sgd(parameters, {.schedule = schedule, .momentum = 0.9});
+  Tape tape;
+  const Batch batch(model, o.batch, device);
+
+  const auto step = [&](std::int64_t t) {
+    tape.begin(Tape::Mode::training, Random(1).split(static_cast<std::uint64_t>(t)));
+    const Var logits = net->forward(tape, Var{batch.images});
+    tape.backward(softmax_cross_entropy(tape, logits, batch.labels), parameters);
+    sgd.update(t);
+  };
+
+  Result result;
+  result.ms.reserve(static_cast<std::size_t>(o.iterations));
+  std::int64_t t = 0;
+  for (int i = 0; i < o.warmup; ++i) step(++t);
+  const std::int64_t before = allocations.load();
+  for (int i = 0; i < o.iterations; ++i) {
+    const auto begin = Clock::now();
+    step(++t);
+    result.ms.push_back(1e3 * seconds_between(begin, Clock::now()));
+  }
+  result.allocations_per_step =
+      static_cast<double>(allocations.load() - before) / static_cast<double>(o.iterations);
+  return result;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return run_app("bench_step", [&] {
+    Options o;
+    if (!parse(argc, argv, o)) return;
+    const Result result = measure(o);
+    const double median = quantile(result.ms, 0.5), min = quantile(result.ms, 0),
+                 p95 = quantile(result.ms, 0.95);
+    const double samples_per_s = 1e3 * static_cast<double>(o.batch) / median;
+    if (o.json) {
+      const nlohmann::ordered_json json = {{"model", o.model},
+                                           {"batch", o.batch},
+                                           {"threads", o.threads},
+                                           {"iterations", o.iterations},
+                                           {"median_ms", median},
+                                           {"min_ms", min},
+                                           {"p95_ms", p95},
+                                           {"samples_per_s", samples_per_s},
+                                           {"allocations_per_step", result.allocations_per_step},
+                                           {"peak_memory_mb", peak_memory_mb()}};
+      fmt::print("{}\n", json.dump());
+    } else {
+      fmt::print("{} batch {}, {} thread{}: {:.3f} ms (median of {}; min {:.3f}, 95% {:.3f}), "
+                 "{:.0f} samples/s, {:g} allocations per step, peak memory {:.0f} MB\n",
+                 o.model, o.batch, o.threads, o.threads == 1 ? "" : "s", median, o.iterations, min,
+                 p95, samples_per_s, result.allocations_per_step, peak_memory_mb());
+    }
+  });
+}

@@ -1,0 +1,19 @@
+// MNIST-MLP, the smallest benchmark of the Pipe-SGD paper.
+#include "data/mnist.h"
+#include "layers/models/mlp.h"
+#include "train/app.h"
+#include "train/trainer.h"
+
+using namespace tandem;
+
+int main(int argc, char** argv) {
+  return run_app("mnist_mlp", [&] {
+    TrainOptions options;  // the defaults are the paper's batch of 100 and a rate that suits it
+    if (!parse_options(argc, argv,
+                       "Trains a multilayer perceptron (784-500-500-10) on MNIST, on any set in\n"
+                       "its format, or on digits drawn by program.",
+                       options))
+      return;
+    train({.app = "mnist_mlp", .model = mnist_mlp, .data = open_mnist(options.data)}, options);
+  });
+}

@@ -1,0 +1,66 @@
+#include "autograd/parameter.h"
+
+#include <set>
+#include <utility>
+
+namespace tandem {
+namespace {
+
+constexpr std::int64_t kAlignment = 16;  // elements: a cache line of f32
+
+std::int64_t aligned(std::int64_t count) {
+  return (count + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+void place(Parameter& p, Tensor value) {
+  p.value = std::move(value);
+  with_float_type(p.value.dtype(), [&]<class T>() {
+    const std::vector<T> initial(p.initial.begin(), p.initial.end());
+    p.value.copy_from_host(std::span<const T>(initial));
+  });
+  p.initial = {};
+}
+
+}  // namespace
+
+Parameter::Parameter(const Shape& shape_, std::vector<float> initial_, bool trainable_)
+    : shape(shape_), initial(std::move(initial_)), trainable(trainable_) {
+  require(static_cast<std::int64_t>(initial.size()) == shape.count(),
+          "{} initial values do not fill the shape {}", initial.size(), shape);
+}
+
+ParameterSet::ParameterSet(const std::vector<Named>& named, const Device& device, Dtype dtype)
+    : device_(device) {
+  std::set<std::string> names;
+  std::int64_t flat_count = 0;
+  for (const auto& [name, p] : named) {
+    require(p->index < 0, "parameter {} belongs to a set already", name);
+    require(names.insert(name).second, "two parameters are named {}", name);
+    p->name = name;
+    p->index = static_cast<std::int64_t>(all_.size());
+    all_.push_back(p);
+    if (!p->trainable) {
+      place(*p, Tensor::empty(p->shape, dtype, device));
+      continue;
+    }
+    p->offset = flat_count;
+    flat_count += aligned(p->shape.count());
+    trainable_.push_back(p);
+  }
+  values_ = Tensor::zeros({flat_count}, dtype, device);
+  gradients_ = Tensor::zeros({flat_count}, dtype, device);
+  momenta_ = Tensor::zeros({flat_count}, dtype, device);
+  for (Parameter* p : trainable_) {
+    place(*p, values_.view(p->offset, p->shape));
+    p->gradient = gradients_.view(p->offset, p->shape);
+    p->momentum = momenta_.view(p->offset, p->shape);
+  }
+}
+
+std::int64_t ParameterSet::count() const {
+  std::int64_t total = 0;
+  for (const Parameter* p : all_) total += p->shape.count();
+  return total;
+}
+
+}  // namespace tandem

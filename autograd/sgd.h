@@ -1,0 +1,35 @@
+// Stochastic gradient descent with momentum, Nesterov's variant and weight decay, as
+// torch.optim.SGD defines them (the step is written out at SgdStep in tensor/backend.h).
+#pragma once
+
+#include <cstdint>
+
+#include "autograd/parameter.h"
+#include "autograd/schedule.h"
+
+namespace tandem {
+
+struct SgdOptions {
+  Schedule schedule;
+  double momentum = 0;
+  double weight_decay = 0;
+  bool nesterov = false;
+};
+
+class Sgd {
+ public:
+  // The set must outlive the optimizer.
+  Sgd(ParameterSet& parameters, const SgdOptions& options);
+
+  // Applies `gradient`, laid out like the flat gradient, with the rate of `iteration`.
+  void update(std::int64_t iteration, const Tensor& gradient);
+  void update(std::int64_t iteration) { update(iteration, parameters_->gradients()); }
+
+  double rate(std::int64_t iteration) const { return options_.schedule.rate(iteration); }
+
+ private:
+  ParameterSet* parameters_;
+  SgdOptions options_;
+};
+
+}  // namespace tandem

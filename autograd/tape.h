@@ -1,0 +1,136 @@
+// Reverse-mode differentiation on a linear tape.
+//
+// Forward appends one node per operation to a vector; backward walks it once, from the end to the
+// beginning. The order is topological by construction and the same on every rank. Using a
+// parameter appends a leaf. All operations that read the leaf come later on the tape, so when the
+// walk reaches it, its gradient is complete; when it reaches the parameter's last remaining leaf,
+// on_grad_ready fires. Right after the backward of the layer that owns it, that is, while the
+// layers below still have to be computed.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <memory_resource>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "autograd/hooks.h"
+#include "autograd/parameter.h"
+#include "tensor/random.h"
+#include "tensor/tensor.h"
+
+namespace tandem {
+
+// A value on the way through forward. `node` is its place on the tape, if it has a gradient.
+struct Var {
+  Tensor value;
+  int node = kConstant;
+
+  static constexpr int kConstant = -1;
+  bool has_gradient() const { return node != kConstant; }
+};
+
+// Where a backward function puts the gradient of an input.
+struct GradientSlot {
+  Tensor tensor;
+  bool accumulate;  // add: another use of the same value has been here before
+};
+
+class Tape {
+ public:
+  enum class Mode { training, inference };  // inference records nothing
+
+  Tape() = default;
+  Tape(const Tape&) = delete;
+  Tape& operator=(const Tape&) = delete;
+
+  // Begins a step with an empty tape. `random` feeds the step's random operations.
+  void begin(Mode mode, const Random& random = Random());
+  bool training() const { return mode_ == Mode::training; }
+  Random next_random() { return random_.split(random_streams_++); }
+
+  // Who hears of parameters; nullptr for nobody. Must outlive its use.
+  void set_hooks(Hooks* hooks) { hooks_ = hooks; }
+
+  // A parameter as a value. Calls before_use.
+  Var use(Parameter& parameter);
+
+  // Appends an operation with result `value`. `backward(tape, dy)` is called once with the
+  // gradient of the result and must fill gradient_slot() of every input that has one. Where no
+  // input has a gradient, nothing is recorded.
+  template <class Backward>
+  Var record(Tensor value, std::initializer_list<int> inputs, Backward backward);
+
+  // For use inside a backward function: the slot of the value at `node`, or nothing if its
+  // gradient is not wanted. Asking counts as contributing: the caller must write it.
+  std::optional<GradientSlot> gradient_slot(int node);
+
+  // The same for a contribution that exists already, such as dy itself. It may be shared rather
+  // than copied, so nobody may write to it afterwards.
+  void add_gradient(int node, const Tensor& contribution);
+
+  // Walks the tape from a one-element loss. Afterwards the gradients of the parameters are in the
+  // flat gradient and the tape is empty. Throws if a trainable parameter of the set was not
+  // reached, naming it.
+  void backward(const Var& loss, const ParameterSet& parameters);
+
+ private:
+  struct Operation {
+    virtual ~Operation() = default;
+    virtual void backward(Tape& tape, const Tensor& dy) = 0;
+  };
+  template <class Backward>
+  struct OperationOf final : Operation {
+    explicit OperationOf(Backward f) : function(std::move(f)) {}
+    void backward(Tape& tape, const Tensor& dy) override { function(tape, dy); }
+    Backward function;
+  };
+  // Operations live in a pool, because they come and go with every step.
+  struct Recycle {
+    std::pmr::memory_resource* pool;
+    std::size_t bytes, alignment;
+    void operator()(Operation* operation) const {
+      operation->~Operation();
+      pool->deallocate(operation, bytes, alignment);
+    }
+  };
+  using OperationPtr = std::unique_ptr<Operation, Recycle>;
+
+  struct Node {
+    Shape shape;  // of the value, which itself is not kept alive by the tape
+    Dtype dtype;
+    Tensor gradient;                 // undefined until the first contribution; unused by leaves
+    Parameter* parameter = nullptr;  // set for leaves
+    OperationPtr operation{nullptr, {}};
+  };
+
+  int append(Node node);
+  void drop_nodes();
+
+  // Declared before the nodes that live in it.
+  std::pmr::unsynchronized_pool_resource pool_;
+  std::vector<Node> nodes_;
+  std::optional<Device> device_;  // of the step whose backward is running
+  Mode mode_ = Mode::inference;
+  Hooks* hooks_ = nullptr;
+  Random random_;
+  std::uint64_t random_streams_ = 0;
+};
+
+template <class Backward>
+Var Tape::record(Tensor value, std::initializer_list<int> inputs, Backward backward) {
+  bool wanted = false;
+  for (int input : inputs) wanted |= input != Var::kConstant;
+  if (!wanted) return Var{std::move(value)};
+
+  using Op = OperationOf<Backward>;
+  Node node{value.shape(), value.dtype()};
+  void* memory = pool_.allocate(sizeof(Op), alignof(Op));
+  node.operation = OperationPtr(new (memory) Op(std::move(backward)),
+                                Recycle{&pool_, sizeof(Op), alignof(Op)});
+  return Var{std::move(value), append(std::move(node))};
+}
+
+}  // namespace tandem

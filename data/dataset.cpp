@@ -1,0 +1,45 @@
+#include "data/dataset.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tensor/error.h"
+
+namespace tandem {
+
+InMemoryDataset::InMemoryDataset(const Shape& shape, std::int64_t classes,
+                                 std::vector<std::uint8_t> pixels, std::vector<std::uint8_t> labels)
+    : shape_(shape), classes_(classes), pixels_(std::move(pixels)), labels_(std::move(labels)) {
+  require(static_cast<std::int64_t>(pixels_.size()) == size() * shape_.count(),
+          "{} bytes are not {} images of {}", pixels_.size(), size(), shape_);
+}
+
+std::int32_t InMemoryDataset::read(std::int64_t index, std::span<std::uint8_t> pixels) const {
+  const auto count = static_cast<std::size_t>(shape_.count());
+  const auto i = static_cast<std::size_t>(index);
+  require(i < labels_.size() && pixels.size() == count, "sample {} of {} cannot be read", index,
+          size());
+  std::copy_n(pixels_.data() + i * count, count, pixels.data());
+  return labels_[i];
+}
+
+Normalisation measure_normalisation(const InMemoryDataset& dataset) {
+  const auto channels = static_cast<std::size_t>(dataset.image_shape()[-1]);
+  const auto pixels = dataset.pixels();
+  Normalisation n;
+  for (std::size_t c = 0; c < channels; ++c) {
+    std::uint64_t sum = 0, squares = 0, count = 0;
+    for (std::size_t i = c; i < pixels.size(); i += channels, ++count) {
+      sum += pixels[i];
+      squares += std::uint64_t{pixels[i]} * pixels[i];
+    }
+    const double mean = static_cast<double>(sum) / static_cast<double>(count);
+    const double variance = static_cast<double>(squares) / static_cast<double>(count) - mean * mean;
+    n.mean.push_back(static_cast<float>(mean / 255));
+    // An even channel has nothing to scale.
+    n.deviation.push_back(variance > 0 ? static_cast<float>(std::sqrt(variance) / 255) : 1.0F);
+  }
+  return n;
+}
+
+}  // namespace tandem

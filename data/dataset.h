@@ -1,0 +1,60 @@
+// A finite set of labelled images, read by index. Reading is const and may happen on any thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tensor/shape.h"
+
+namespace tandem {
+
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+
+  virtual std::int64_t size() const = 0;
+  virtual Shape image_shape() const = 0;  // [height, width, channels]
+  virtual std::int64_t classes() const = 0;
+
+  // Writes the pixels of sample `index`, row by row, channels interleaved; returns its label.
+  virtual std::int32_t read(std::int64_t index, std::span<std::uint8_t> pixels) const = 0;
+};
+
+// Images of one shape that fit in memory: the IDX and CIFAR files, and synthetic sets.
+class InMemoryDataset : public Dataset {
+ public:
+  // `pixels` holds labels.size() images of `shape`, one after the other.
+  InMemoryDataset(const Shape& shape, std::int64_t classes, std::vector<std::uint8_t> pixels,
+                  std::vector<std::uint8_t> labels);
+
+  std::int64_t size() const override { return static_cast<std::int64_t>(labels_.size()); }
+  Shape image_shape() const override { return shape_; }
+  std::int64_t classes() const override { return classes_; }
+  std::int32_t read(std::int64_t index, std::span<std::uint8_t> pixels) const override;
+
+  std::span<const std::uint8_t> pixels() const { return pixels_; }
+
+ private:
+  Shape shape_;
+  std::int64_t classes_;
+  std::vector<std::uint8_t> pixels_, labels_;
+};
+
+// Per channel, of pixels scaled to [0, 1]: the loader hands out (pixel/255 - mean) / deviation.
+struct Normalisation {
+  std::vector<float> mean, deviation;
+};
+Normalisation measure_normalisation(const InMemoryDataset& dataset);
+
+// What an application trains and tests on.
+struct DataSplit {
+  std::shared_ptr<const Dataset> train, test;
+  Normalisation normalisation;  // of the training images, for both
+  std::string description;      // which data, and why, for a person
+};
+
+}  // namespace tandem

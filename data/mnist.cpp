@@ -1,0 +1,74 @@
+#include "data/mnist.h"
+
+#include "data/idx.h"
+#include "data/synthetic_digits.h"
+#include "tensor/error.h"
+
+namespace tandem {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kClasses = 10;
+
+// The file, plain or with .gz behind its name; an empty path if neither is there.
+fs::path find(const fs::path& folder, const std::string& name) {
+  for (const std::string& candidate : {name, name + ".gz"})
+    if (fs::exists(folder / candidate)) return folder / candidate;
+  return {};
+}
+
+fs::path find_or_complain(const fs::path& folder, const std::string& name) {
+  fs::path path = find(folder, name);
+  if (path.empty())
+    throw UserError("{} has no {} (nor {}.gz); `make data` fetches the files", folder.string(),
+                    name, name);
+  return path;
+}
+
+std::shared_ptr<const InMemoryDataset> load_half(const fs::path& folder, const std::string& half) {
+  const fs::path images_path = find_or_complain(folder, half + "-images-idx3-ubyte");
+  const fs::path labels_path = find_or_complain(folder, half + "-labels-idx1-ubyte");
+  IdxFile images = read_idx(images_path, 3);
+  IdxFile labels = read_idx(labels_path, 1);
+  if (images.sizes[0] != labels.sizes[0])
+    throw UserError("{} holds {} images, but {} holds {} labels", images_path.string(),
+                    images.sizes[0], labels_path.string(), labels.sizes[0]);
+  if (images.sizes[0] == 0) throw UserError("{} holds no images", images_path.string());
+  if (images.sizes[1] != 28 || images.sizes[2] != 28)
+    throw UserError("{} holds images of {}x{} pixels; 28x28 are needed", images_path.string(),
+                    images.sizes[1], images.sizes[2]);
+  for (std::size_t i = 0; i < labels.bytes.size(); ++i)
+    if (labels.bytes[i] >= kClasses)
+      throw UserError("{}: label {} is {}, not one of 0 to 9", labels_path.string(), i,
+                      labels.bytes[i]);
+  return std::make_shared<InMemoryDataset>(Shape{28, 28, 1}, kClasses, std::move(images.bytes),
+                                           std::move(labels.bytes));
+}
+
+DataSplit synthetic(const std::string& reason) {
+  const auto train = synthetic_digits(20'000, 1);
+  return {train, synthetic_digits(4'000, 2), measure_normalisation(*train),
+          "synthetic digits" + reason};
+}
+
+}  // namespace
+
+DataSplit load_mnist(const fs::path& folder) {
+  if (!fs::is_directory(folder))
+    throw UserError("the data folder {} does not exist; `make data` makes datasets/mnist",
+                    folder.string());
+  const auto train = load_half(folder, "train");
+  return {train, load_half(folder, "t10k"), measure_normalisation(*train), folder.string()};
+}
+
+DataSplit open_mnist(const std::string& data) {
+  if (data == "synthetic") return synthetic("");
+  if (!data.empty()) return load_mnist(data);
+  for (const fs::path folder : {"datasets/mnist", "datasets/fashion-mnist"})
+    if (fs::is_directory(folder)) return load_mnist(folder);
+  return synthetic(" (neither datasets/mnist nor datasets/fashion-mnist is here; `make data` "
+                   "fetches them)");
+}
+
+}  // namespace tandem

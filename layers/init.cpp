@@ -1,0 +1,28 @@
+#include "layers/init.h"
+
+#include <cmath>
+
+#include "tensor/error.h"
+
+namespace tandem {
+
+std::vector<float> initial_values(Init init, const Shape& weight, Random random) {
+  std::vector<float> values(static_cast<std::size_t>(weight.count()), 0.0F);
+  if (init == Init::zeros || values.empty()) return values;
+
+  require(weight.rank() >= 2, "fans need a weight of two sizes or more, not {}", weight);
+  // A filter [out, h, w, in] feeds h·w·out outputs from every input.
+  const std::int64_t fan_in = weight.count() / weight[0];
+  const std::int64_t fan_out = weight.count() / weight[-1];
+  const bool he = init == Init::he_uniform || init == Init::he_normal;
+  const bool uniform = init == Init::he_uniform || init == Init::xavier_uniform;
+  const double variance = 2.0 / static_cast<double>(he ? fan_in : fan_in + fan_out);
+
+  // A uniform distribution on [-a, a) has the variance a²/3.
+  const double scale = std::sqrt(uniform ? 3 * variance : variance);
+  for (float& value : values)
+    value = static_cast<float>(scale * (uniform ? random.uniform(-1, 1) : random.normal()));
+  return values;
+}
+
+}  // namespace tandem

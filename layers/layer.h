@@ -1,0 +1,32 @@
+// A layer owns parameters and calls operations. Gradients are the business of autograd/ops.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "autograd/ops.h"
+#include "autograd/parameter.h"
+#include "autograd/tape.h"
+
+namespace tandem {
+
+class Layer {
+ public:
+  virtual ~Layer() = default;
+
+  virtual Var forward(Tape& tape, const Var& x) = 0;
+
+  // Appends the layer's parameters, in PyTorch's order and with PyTorch's names behind `prefix`
+  // (which is empty or ends in a dot).
+  virtual void collect(const std::string& prefix, std::vector<ParameterSet::Named>& into) {
+    (void)prefix, (void)into;
+  }
+
+  std::vector<ParameterSet::Named> parameters() {
+    std::vector<ParameterSet::Named> named;
+    collect("", named);
+    return named;
+  }
+};
+
+}  // namespace tandem

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "layers/layer.h"
+
+namespace tandem {
+
+// Layers one after the other. A layer's name is the prefix of its parameters' names.
+class Sequential : public Layer {
+ public:
+  template <class L, class... Args>
+  Sequential& add(const std::string& name, Args&&... args) {
+    layers_.push_back({name, std::make_unique<L>(std::forward<Args>(args)...)});
+    return *this;
+  }
+
+  Var forward(Tape& tape, const Var& x) override {
+    Var y = x;
+    for (auto& [name, layer] : layers_) y = layer->forward(tape, y);
+    return y;
+  }
+
+  void collect(const std::string& prefix, std::vector<ParameterSet::Named>& into) override {
+    for (auto& [name, layer] : layers_) layer->collect(prefix + name + ".", into);
+  }
+
+ private:
+  struct Child {
+    std::string name;
+    std::unique_ptr<Layer> layer;
+  };
+  std::vector<Child> layers_;
+};
+
+}  // namespace tandem

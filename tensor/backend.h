@@ -1,0 +1,97 @@
+// What a device must be able to do. The two implementations are tensor/cpu and tensor/cuda; tests
+// hold every call against a slow, obvious reference.
+//
+// Calls are made by the worker's compute thread. On the CPU they return when the work is done; on
+// a GPU they are queued on the worker's stream. Outputs are allocated by the caller, on this
+// device, and do not overlap inputs unless said. Shapes are checked where tensors are made
+// (autograd/ops); a backend may assume that they fit. `accumulate` adds to the output instead of
+// overwriting it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "tensor/memory_pool.h"
+#include "tensor/random.h"
+#include "tensor/tensor.h"
+
+namespace tandem {
+
+// c = op(a)·op(b), or c += …, where op transposes or not; c is [m, n] and row-major like a and b.
+struct Matmul {
+  Tensor a;
+  bool transpose_a = false;
+  Tensor b;
+  bool transpose_b = false;
+  Tensor c;
+  bool accumulate = false;
+};
+
+// One step of SGD: g += decay·w; v = momentum·v + g; w -= rate·(nesterov ? g + momentum·v : v).
+struct SgdStep {
+  double rate = 0;
+  double momentum = 0;
+  double weight_decay = 0;
+  bool nesterov = false;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  Backend(const Backend&) = delete;
+  Backend& operator=(const Backend&) = delete;
+
+  MemoryPool& memory() { return memory_; }
+  virtual const char* name() const = 0;
+  virtual bool is_cpu() const = 0;
+
+  // Moving bytes. The host's side may be reused as soon as the call returns.
+  virtual void copy_from_host(std::span<const std::byte> from, const Tensor& to) = 0;
+  virtual void copy_to_host(const Tensor& from, std::span<std::byte> to) = 0;
+  virtual void copy(const Tensor& from, const Tensor& to) = 0;
+  virtual void fill_zero(const Tensor& x) = 0;
+
+  // Independent products, done together so that small ones can fill all threads.
+  virtual void matmul(std::span<const Matmul> products) = 0;
+  void matmul(const Matmul& product) { matmul(std::span(&product, 1)); }
+
+  // Rows and columns: y[r, c] += bias[c]; sums[c] = Σ_r x[r, c].
+  virtual void add_bias(const Tensor& bias, const Tensor& y) = 0;
+  virtual void sum_rows(const Tensor& x, const Tensor& sums, bool accumulate) = 0;
+
+  // Element-wise.
+  virtual void add(const Tensor& a, const Tensor& b, const Tensor& y) = 0;  // y may be a or b
+  virtual void relu(const Tensor& x, const Tensor& y) = 0;
+  // dx = dy where y > 0, else 0.
+  virtual void relu_gradient(const Tensor& y, const Tensor& dy, const Tensor& dx,
+                             bool accumulate) = 0;
+  // y[i] = x[i] / keep with probability `keep`, else 0; element i is decided by number i of
+  // `random`, so the same call with dy gives the gradient.
+  virtual void dropout(const Tensor& x, double keep, const Random& random, const Tensor& y,
+                       bool accumulate) = 0;
+
+  // Over the rows of logits[n, classes] with labels[n]: `probabilities` is the softmax, and
+  // loss = scale · Σ_n cross-entropy, the target being 1 - smoothing at the label plus
+  // smoothing/classes everywhere. The gradient is dloss · scale · (probabilities - target).
+  virtual void softmax_cross_entropy(const Tensor& logits, const Tensor& labels, double smoothing,
+                                     double scale, const Tensor& probabilities,
+                                     const Tensor& loss) = 0;
+  virtual void softmax_cross_entropy_gradient(const Tensor& probabilities, const Tensor& labels,
+                                              double smoothing, double scale, const Tensor& dloss,
+                                              const Tensor& dlogits, bool accumulate) = 0;
+  // How many rows have their largest logit (the first of equals) at the label. Waits.
+  virtual std::int64_t count_correct(const Tensor& logits, const Tensor& labels) = 0;
+
+  virtual void sgd(const SgdStep& step, const Tensor& gradient, const Tensor& momentum,
+                   const Tensor& value) = 0;
+
+ protected:
+  Backend(MemoryPool::Allocate allocate, MemoryPool::Free free)
+      : memory_(std::move(allocate), std::move(free)) {}
+
+ private:
+  MemoryPool memory_;
+};
+
+}  // namespace tandem

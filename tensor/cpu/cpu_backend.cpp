@@ -1,0 +1,200 @@
+#include "tensor/cpu/cpu_backend.h"
+
+#include <cstdlib>
+#include <cstring>
+
+#include "tensor/cpu/kernels.h"
+#include "tensor/cpu/matmul.h"
+
+namespace tandem {
+namespace {
+
+// Elements per tile of an element-wise loop: some 10 µs of work, well above the cost of handing a
+// tile to another thread, and within the second-level cache.
+constexpr std::int64_t kElements = 32 * 1024;
+
+constexpr std::size_t kAlignment = 64;  // a cache line, and the widest vector
+
+std::int64_t rows_per_tile(std::int64_t columns) {
+  return std::max<std::int64_t>(1, kElements / std::max<std::int64_t>(1, columns));
+}
+
+template <class F>
+void with_accumulate(bool accumulate, F&& f) {
+  if (accumulate)
+    f.template operator()<true>();
+  else
+    f.template operator()<false>();
+}
+
+std::int64_t checked_label(std::int32_t label, std::int64_t classes) {
+  require(label >= 0 && label < classes, "label {} is not one of {} classes", label, classes);
+  return label;
+}
+
+}  // namespace
+
+CpuBackend::CpuBackend(int threads)
+    : Backend(
+          // Size classes are multiples of the alignment, as aligned_alloc asks for.
+          [](std::size_t bytes) { return std::aligned_alloc(kAlignment, bytes); },
+          [](void* data) { std::free(data); }),
+      threads_(threads) {
+  use_single_threaded_blas();
+}
+
+void CpuBackend::copy_from_host(std::span<const std::byte> from, const Tensor& to) {
+  if (!from.empty()) std::memcpy(to.raw(), from.data(), from.size());
+}
+
+void CpuBackend::copy_to_host(const Tensor& from, std::span<std::byte> to) {
+  if (!to.empty()) std::memcpy(to.data(), from.raw(), to.size());
+}
+
+void CpuBackend::copy(const Tensor& from, const Tensor& to) {
+  std::memcpy(to.raw(), from.raw(), from.bytes());
+}
+
+void CpuBackend::fill_zero(const Tensor& x) { std::memset(x.raw(), 0, x.bytes()); }
+
+void CpuBackend::matmul(std::span<const Matmul> products) { tandem::matmul(products, threads_); }
+
+void CpuBackend::add_bias(const Tensor& bias, const Tensor& y) {
+  const std::int64_t columns = bias.count();
+  with_float_type(y.dtype(), [&]<class T>() {
+    threads_.run_ranges(y.count() / columns, rows_per_tile(columns),
+                        [&](std::int64_t begin, std::int64_t end) {
+                          kernels::add_bias(bias.data<T>(), y.data<T>() + begin * columns,
+                                            end - begin, columns);
+                        });
+  });
+}
+
+void CpuBackend::sum_rows(const Tensor& x, const Tensor& sums, bool accumulate) {
+  const std::int64_t columns = sums.count();
+  const std::int64_t rows = columns == 0 ? 0 : x.count() / columns;
+  const std::int64_t grain = rows_per_tile(columns);
+  const std::int64_t tiles = (rows + grain - 1) / grain;
+  if (!accumulate) fill_zero(sums);
+  with_float_type(x.dtype(), [&]<class T>() {
+    if (tiles <= 1) {
+      kernels::add_rows(x.data<T>(), sums.data<T>(), rows, columns);
+      return;
+    }
+    // Every tile has its own row of partial sums; they are added in the order of the tiles.
+    const Tensor partial = Tensor::zeros({tiles, columns}, x.dtype(), x.device());
+    threads_.run_ranges(rows, grain, [&](std::int64_t begin, std::int64_t end) {
+      kernels::add_rows(x.data<T>() + begin * columns, partial.data<T>() + begin / grain * columns,
+                        end - begin, columns);
+    });
+    kernels::add_rows(partial.data<T>(), sums.data<T>(), tiles, columns);
+  });
+}
+
+void CpuBackend::add(const Tensor& a, const Tensor& b, const Tensor& y) {
+  with_float_type(y.dtype(), [&]<class T>() {
+    threads_.run_ranges(y.count(), kElements, [&](std::int64_t begin, std::int64_t end) {
+      kernels::add(a.data<T>() + begin, b.data<T>() + begin, y.data<T>() + begin, end - begin);
+    });
+  });
+}
+
+void CpuBackend::relu(const Tensor& x, const Tensor& y) {
+  with_float_type(y.dtype(), [&]<class T>() {
+    threads_.run_ranges(y.count(), kElements, [&](std::int64_t begin, std::int64_t end) {
+      kernels::relu(x.data<T>() + begin, y.data<T>() + begin, end - begin);
+    });
+  });
+}
+
+void CpuBackend::relu_gradient(const Tensor& y, const Tensor& dy, const Tensor& dx,
+                               bool accumulate) {
+  with_float_type(y.dtype(), [&]<class T>() {
+    with_accumulate(accumulate, [&]<bool kAccumulate>() {
+      threads_.run_ranges(y.count(), kElements, [&](std::int64_t begin, std::int64_t end) {
+        kernels::relu_gradient<kAccumulate>(y.data<T>() + begin, dy.data<T>() + begin,
+                                            dx.data<T>() + begin, end - begin);
+      });
+    });
+  });
+}
+
+void CpuBackend::dropout(const Tensor& x, double keep, const Random& random, const Tensor& y,
+                         bool accumulate) {
+  with_float_type(y.dtype(), [&]<class T>() {
+    with_accumulate(accumulate, [&]<bool kAccumulate>() {
+      threads_.run_ranges(y.count(), kElements, [&](std::int64_t begin, std::int64_t end) {
+        kernels::dropout<kAccumulate>(x.data<T>(), keep, random, y.data<T>(), begin, end);
+      });
+    });
+  });
+}
+
+void CpuBackend::softmax_cross_entropy(const Tensor& logits, const Tensor& labels, double smoothing,
+                                       double scale, const Tensor& probabilities,
+                                       const Tensor& loss) {
+  const std::int64_t rows = logits.size(0), classes = logits.size(1);
+  const auto* label = labels.data<std::int32_t>();
+  const Tensor row_loss = Tensor::empty({rows}, Dtype::f64, logits.device());
+  auto* losses = row_loss.data<double>();
+  with_float_type(logits.dtype(), [&]<class T>() {
+    threads_.run_ranges(rows, rows_per_tile(classes), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t r = begin; r < end; ++r) {
+        const T* row = logits.data<T>() + r * classes;
+        const T log_sum =
+            kernels::softmax_row(row, probabilities.data<T>() + r * classes, classes);
+        losses[r] = kernels::cross_entropy_row(row, log_sum, checked_label(label[r], classes),
+                                               classes, smoothing);
+      }
+    });
+    double total = 0;
+    for (std::int64_t r = 0; r < rows; ++r) total += losses[r];
+    *loss.data<T>() = static_cast<T>(scale * total);
+  });
+}
+
+void CpuBackend::softmax_cross_entropy_gradient(const Tensor& probabilities, const Tensor& labels,
+                                                double smoothing, double scale, const Tensor& dloss,
+                                                const Tensor& dlogits, bool accumulate) {
+  const std::int64_t rows = dlogits.size(0), classes = dlogits.size(1);
+  const auto* label = labels.data<std::int32_t>();
+  with_float_type(dlogits.dtype(), [&]<class T>() {
+    const T row_scale = static_cast<T>(scale) * *dloss.data<T>();
+    with_accumulate(accumulate, [&]<bool kAccumulate>() {
+      threads_.run_ranges(rows, rows_per_tile(classes), [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t r = begin; r < end; ++r)
+          kernels::cross_entropy_gradient_row<kAccumulate>(
+              probabilities.data<T>() + r * classes, label[r], classes, smoothing, row_scale,
+              dlogits.data<T>() + r * classes);
+      });
+    });
+  });
+}
+
+std::int64_t CpuBackend::count_correct(const Tensor& logits, const Tensor& labels) {
+  const std::int64_t rows = logits.size(0), classes = logits.size(1);
+  const auto* label = labels.data<std::int32_t>();
+  return with_float_type(logits.dtype(), [&]<class T>() {
+    std::int64_t correct = 0;
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const T* row = logits.data<T>() + r * classes;
+      correct += std::max_element(row, row + classes) - row == label[r];
+    }
+    return correct;
+  });
+}
+
+void CpuBackend::sgd(const SgdStep& step, const Tensor& gradient, const Tensor& momentum,
+                     const Tensor& value) {
+  with_float_type(value.dtype(), [&]<class T>() {
+    const T rate = static_cast<T>(step.rate), mu = static_cast<T>(step.momentum),
+            decay = static_cast<T>(step.weight_decay);
+    threads_.run_ranges(value.count(), kElements, [&](std::int64_t begin, std::int64_t end) {
+      const auto update = step.nesterov ? kernels::sgd<true, T> : kernels::sgd<false, T>;
+      update(rate, mu, decay, gradient.data<T>() + begin, momentum.data<T>() + begin,
+             value.data<T>() + begin, end - begin);
+    });
+  });
+}
+
+}  // namespace tandem

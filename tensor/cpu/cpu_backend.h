@@ -1,0 +1,49 @@
+// The CPU backend: loops from kernels.h and products from matmul.h, split into tiles over the
+// worker's own threads.
+#pragma once
+
+#include "tensor/backend.h"
+#include "tensor/cpu/thread_pool.h"
+
+namespace tandem {
+
+class CpuBackend : public Backend {
+ public:
+  explicit CpuBackend(int threads);
+
+  const char* name() const override { return "cpu"; }
+  bool is_cpu() const override { return true; }
+
+  void copy_from_host(std::span<const std::byte> from, const Tensor& to) override;
+  void copy_to_host(const Tensor& from, std::span<std::byte> to) override;
+  void copy(const Tensor& from, const Tensor& to) override;
+  void fill_zero(const Tensor& x) override;
+
+  using Backend::matmul;
+  void matmul(std::span<const Matmul> products) override;
+
+  void add_bias(const Tensor& bias, const Tensor& y) override;
+  void sum_rows(const Tensor& x, const Tensor& sums, bool accumulate) override;
+
+  void add(const Tensor& a, const Tensor& b, const Tensor& y) override;
+  void relu(const Tensor& x, const Tensor& y) override;
+  void relu_gradient(const Tensor& y, const Tensor& dy, const Tensor& dx, bool accumulate) override;
+  void dropout(const Tensor& x, double keep, const Random& random, const Tensor& y,
+               bool accumulate) override;
+
+  void softmax_cross_entropy(const Tensor& logits, const Tensor& labels, double smoothing,
+                             double scale, const Tensor& probabilities,
+                             const Tensor& loss) override;
+  void softmax_cross_entropy_gradient(const Tensor& probabilities, const Tensor& labels,
+                                      double smoothing, double scale, const Tensor& dloss,
+                                      const Tensor& dlogits, bool accumulate) override;
+  std::int64_t count_correct(const Tensor& logits, const Tensor& labels) override;
+
+  void sgd(const SgdStep& step, const Tensor& gradient, const Tensor& momentum,
+           const Tensor& value) override;
+
+ private:
+  ThreadPool threads_;
+};
+
+}  // namespace tandem

@@ -1,0 +1,16 @@
+// Matrix products of the CPU backend: OpenBLAS, single-threaded, on tiles of the output.
+#pragma once
+
+#include <span>
+
+#include "tensor/backend.h"
+#include "tensor/cpu/thread_pool.h"
+
+namespace tandem {
+
+void matmul(std::span<const Matmul> products, ThreadPool& threads);
+
+// Tells OpenBLAS, once per process, to use no threads of its own.
+void use_single_threaded_blas();
+
+}  // namespace tandem

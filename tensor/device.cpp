@@ -1,0 +1,15 @@
+#include "tensor/device.h"
+
+#include "tensor/backend.h"
+#include "tensor/cpu/cpu_backend.h"
+#include "tensor/cuda/cuda_backend.h"
+
+namespace tandem {
+
+const char* Device::name() const { return backend_->name(); }
+bool Device::is_cpu() const { return backend_->is_cpu(); }
+
+Device cpu_device(int threads) { return Device(std::make_shared<CpuBackend>(threads)); }
+Device cuda_device(int index) { return Device(cuda_backend(index)); }
+
+}  // namespace tandem

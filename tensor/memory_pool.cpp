@@ -1,0 +1,68 @@
+#include "tensor/memory_pool.h"
+
+#include <bit>
+#include <limits>
+
+#include "tensor/error.h"
+
+namespace tandem {
+
+std::size_t MemoryPool::size_class(std::size_t bytes) {
+  constexpr std::size_t kSmallest = 64;
+  if (bytes <= kSmallest) return kSmallest;
+  if (bytes > std::numeric_limits<std::size_t>::max() / 2) return bytes;  // will not be had anyway
+  const std::size_t step = std::bit_floor(bytes - 1) / 4;
+  return (bytes + step - 1) / step * step;
+}
+
+std::unique_ptr<MemoryBlock> MemoryPool::take(std::size_t bytes) {
+  const std::size_t size = size_class(bytes);
+  {
+    const std::lock_guard lock(mutex_);
+    auto& free = classes_[size].free;
+    if (!free.empty()) {
+      auto block = std::move(free.back());
+      free.pop_back();
+      return block;
+    }
+  }
+  auto block = std::make_unique<MemoryBlock>();
+  block->bytes = size;
+  block->data = allocate_(size);
+  if (!block->data) {
+    trim();
+    block->data = allocate_(size);
+  }
+  if (!block->data) throw SystemError("out of memory: {} bytes could not be had", bytes);
+
+  const std::lock_guard lock(mutex_);
+  held_bytes_ += size;
+  // Room for every block of the class: giving one back must not allocate.
+  SizeClass& size_class = classes_[size];
+  ++size_class.blocks;
+  if (size_class.free.capacity() < size_class.blocks) size_class.free.reserve(2 * size_class.blocks);
+  return block;
+}
+
+void MemoryPool::give_back(std::unique_ptr<MemoryBlock> block) noexcept {
+  const std::lock_guard lock(mutex_);
+  auto& free = classes_.find(block->bytes)->second.free;
+  free.push_back(std::move(block));
+}
+
+void MemoryPool::trim() {
+  const std::lock_guard lock(mutex_);
+  for (auto& [size, size_class] : classes_) {
+    for (auto& block : size_class.free) free_(block->data);
+    held_bytes_ -= size * size_class.free.size();
+    size_class.blocks -= size_class.free.size();
+    size_class.free.clear();
+  }
+}
+
+std::size_t MemoryPool::held_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return held_bytes_;
+}
+
+}  // namespace tandem

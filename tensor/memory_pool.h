@@ -1,0 +1,52 @@
+// Keeps freed memory for the next request of the same size class. A training step asks for the
+// same sizes in the same order every time, so after the first iterations nothing is allocated.
+// Thread-safe: the data loader and the communication thread take memory too.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "tensor/storage.h"
+
+namespace tandem {
+
+class MemoryPool {
+ public:
+  using Allocate = std::function<void*(std::size_t bytes)>;  // nullptr when there is none left
+  using Free = std::function<void(void*)>;
+
+  MemoryPool(Allocate allocate, Free free) : allocate_(std::move(allocate)), free_(std::move(free)) {}
+  ~MemoryPool() { trim(); }
+  MemoryPool(const MemoryPool&) = delete;
+  MemoryPool& operator=(const MemoryPool&) = delete;
+
+  // At least `bytes`, contents undefined. Throws SystemError when the memory cannot be had.
+  std::unique_ptr<MemoryBlock> take(std::size_t bytes);
+  void give_back(std::unique_ptr<MemoryBlock> block) noexcept;
+
+  // Hands all free memory back to the system.
+  void trim();
+
+  std::size_t held_bytes() const;  // in use and free together
+
+  // Sizes are rounded up to four classes per power of two: at most 25% is wasted.
+  static std::size_t size_class(std::size_t bytes);
+
+ private:
+  struct SizeClass {
+    std::vector<std::unique_ptr<MemoryBlock>> free;
+    std::size_t blocks = 0;  // in use and free together
+  };
+
+  Allocate allocate_;
+  Free free_;
+  mutable std::mutex mutex_;
+  std::size_t held_bytes_ = 0;
+  std::map<std::size_t, SizeClass> classes_;
+};
+
+}  // namespace tandem

@@ -1,0 +1,76 @@
+// Random numbers by counter: number i of a stream is a hash of the stream's key and i. A stream
+// can be read from any position and by any thread, and resumes by remembering two integers.
+// Only integer arithmetic, + - * / and sqrt are used, so the numbers are the same everywhere.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+namespace tandem {
+
+// The finaliser of SplitMix64 (Steele, Lea and Flood, 2014): a bijection that mixes all bits.
+constexpr std::uint64_t mix64(std::uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+  return x ^ (x >> 31);
+}
+
+// Natural logarithm of x > 0 to about one unit in the last place, from exact operations alone
+// (the C library's differs between platforms).
+inline double portable_log(double x) {
+  int exponent = 0;
+  double mantissa = std::frexp(x, &exponent);  // in [0.5, 1)
+  if (mantissa < 0.70710678118654752440) {
+    mantissa *= 2;
+    --exponent;
+  }
+  const double z = (mantissa - 1) / (mantissa + 1);  // |z| < 0.172
+  double series = 0;
+  for (int k = 21; k >= 1; k -= 2) series = series * z * z + 1.0 / k;
+  return 2 * z * series + exponent * 0.69314718055994530942;
+}
+
+class Random {
+ public:
+  Random() = default;
+  explicit constexpr Random(std::uint64_t key) : key_(mix64(key ^ 0x74616e64656dULL)) {}
+
+  // An independent stream for purpose `id`: by seed, then by epoch, then by sample, and so on.
+  constexpr Random split(std::uint64_t id) const {
+    Random other;
+    other.key_ = mix64(key_ + mix64(id + 0x9e3779b97f4a7c15ULL));
+    return other;
+  }
+
+  // Number i of the stream, without moving in it.
+  constexpr std::uint64_t bits_at(std::uint64_t i) const {
+    return mix64(key_ + i * 0x9e3779b97f4a7c15ULL);
+  }
+  constexpr std::uint64_t bits() { return bits_at(next_++); }
+
+  double uniform() { return static_cast<double>(bits() >> 11) * 0x1p-53; }  // [0, 1)
+  double uniform(double low, double high) { return low + (high - low) * uniform(); }
+  // [0, n), each value equally likely.
+  std::uint64_t below(std::uint64_t n) {
+    const std::uint64_t limit = ~std::uint64_t{0} - ~std::uint64_t{0} % n;
+    std::uint64_t value = bits();
+    while (value >= limit) value = bits();
+    return value % n;
+  }
+  // Mean 0, deviation 1: the polar method of Marsaglia.
+  double normal() {
+    double u = 0, v = 0, s = 0;
+    do {
+      u = uniform(-1, 1);
+      v = uniform(-1, 1);
+      s = u * u + v * v;
+    } while (s >= 1 || s == 0);
+    return u * std::sqrt(-2 * portable_log(s) / s);
+  }
+
+ private:
+  std::uint64_t key_ = 0;
+  std::uint64_t next_ = 0;
+};
+
+}  // namespace tandem

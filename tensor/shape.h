@@ -1,0 +1,65 @@
+// The sizes of a tensor, outermost first. Held inline: copying a shape never allocates.
+#pragma once
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string_view>
+
+#include "tensor/error.h"
+
+namespace tandem {
+
+class Shape {
+ public:
+  static constexpr int kMaxRank = 6;
+
+  Shape() = default;  // rank 0: a scalar, one element
+  Shape(std::initializer_list<std::int64_t> sizes) : Shape(std::span(sizes.begin(), sizes.size())) {}
+  explicit Shape(std::span<const std::int64_t> sizes) : rank_(static_cast<int>(sizes.size())) {
+    require(sizes.size() <= kMaxRank, "a shape has at most {} sizes, not {}", kMaxRank, sizes.size());
+    for (std::int64_t size : sizes) require(size >= 0, "a shape cannot hold the size {}", size);
+    std::copy(sizes.begin(), sizes.end(), sizes_.begin());
+  }
+
+  int rank() const { return rank_; }
+  // Negative indices count from the innermost size: shape[-1] is the last one.
+  std::int64_t operator[](int i) const;
+  std::span<const std::int64_t> sizes() const {
+    return {sizes_.data(), static_cast<std::size_t>(rank_)};
+  }
+  // Number of elements.
+  std::int64_t count() const {
+    std::int64_t product = 1;
+    for (std::int64_t size : sizes()) product *= size;
+    return product;
+  }
+
+  friend bool operator==(const Shape& a, const Shape& b) {
+    return std::ranges::equal(a.sizes(), b.sizes());
+  }
+
+ private:
+  std::array<std::int64_t, kMaxRank> sizes_{};
+  int rank_ = 0;
+};
+
+}  // namespace tandem
+
+// Printed as [100, 784].
+template <>
+struct fmt::formatter<tandem::Shape> : fmt::formatter<std::string_view> {
+  auto format(const tandem::Shape& shape, format_context& context) const {
+    return fmt::format_to(context.out(), "[{}]", fmt::join(shape.sizes(), ", "));
+  }
+};
+
+inline std::int64_t tandem::Shape::operator[](int i) const {
+  const int index = i < 0 ? i + rank_ : i;
+  require(index >= 0 && index < rank_, "size {} of the shape {} does not exist", i, *this);
+  return sizes_[static_cast<std::size_t>(index)];
+}

@@ -1,0 +1,19 @@
+#include "tensor/storage.h"
+
+#include "tensor/backend.h"
+
+namespace tandem {
+
+Storage::Storage(const Device& device, std::size_t bytes)
+    : block_(device.backend().memory().take(bytes).release()) {
+  block_->handles.store(1, std::memory_order_relaxed);
+  block_->home = device.shared_backend();
+}
+
+void Storage::give_back() noexcept {
+  // The backend, and with it the pool, must outlive the call.
+  const std::shared_ptr<Backend> home = std::move(block_->home);
+  home->memory().give_back(std::unique_ptr<MemoryBlock>(block_));
+}
+
+}  // namespace tandem

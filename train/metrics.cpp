@@ -1,0 +1,36 @@
+#include "train/metrics.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include "tensor/error.h"
+
+namespace tandem {
+
+Metrics::Metrics(const std::string& path) : path_(path) {
+  if (path_.empty()) return;
+  file_.open(path_);
+  if (!file_) throw UserError("--metrics: cannot write {}: {}", path_, std::strerror(errno));
+}
+
+void Metrics::iteration(std::int64_t iteration, std::int64_t epoch, double loss, double lr,
+                        double ms) {
+  if (path_.empty()) return;
+  write(fmt::format(R"({{"iteration":{},"epoch":{},"loss":{},"lr":{},"iteration_ms":{:.4f}}})",
+                    iteration, epoch, loss, lr, ms));
+}
+
+void Metrics::epoch(std::int64_t epoch, std::int64_t iteration, double train_loss,
+                    double test_accuracy, double wall_s) {
+  if (path_.empty()) return;
+  write(fmt::format(
+      R"({{"epoch":{},"iteration":{},"train_loss":{},"test_accuracy":{},"wall_s":{:.4f}}})", epoch,
+      iteration, train_loss, test_accuracy, wall_s));
+  file_.flush();
+}
+
+void Metrics::write(const std::string& line) {
+  if (!(file_ << line << '\n')) throw SystemError("cannot write to {}", path_);
+}
+
+}  // namespace tandem

@@ -1,0 +1,48 @@
+// The options that every training program shares.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace tandem {
+
+struct TrainOptions {
+  // Training
+  std::int64_t batch = 100;  // global
+  std::int64_t epochs = 10;
+  std::int64_t iterations = 0;  // 0: as many as the epochs have
+  std::uint64_t seed = 1;
+  double label_smoothing = 0;
+
+  // Optimizer
+  double lr = 0.05;
+  double momentum = 0.9;
+  bool nesterov = false;
+  double weight_decay = 0;
+  std::string lr_schedule = "constant";
+  std::int64_t lr_step_epochs = 30;
+  double lr_step_factor = 0.1;
+  std::int64_t lr_warmup_iterations = 0;
+
+  // Workers
+  std::string algo = "single";
+  int workers = 1;
+  int threads = 0;  // per worker; 0: the machine's cores shared by the workers
+  std::string device = "cpu";
+
+  // Files
+  std::string data;  // empty: what is there, see the application
+  std::string load, save, metrics, summary;
+  bool quiet = false;
+};
+
+// Reads the command line into `options`, which hold the application's defaults. Returns false if
+// --help was asked for and shown. Throws UserError, naming the option, for what makes no sense.
+bool parse_options(int argc, char** argv, const std::string& description, TrainOptions& options);
+
+// As they are written to the summary.
+nlohmann::ordered_json to_json(const TrainOptions& options);
+
+}  // namespace tandem

@@ -1,0 +1,62 @@
+#include "train/progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <string>
+
+namespace tandem {
+namespace {
+
+constexpr double kSecondsBetweenDrawings = 0.1;
+
+std::string duration(double seconds) {
+  const auto whole = static_cast<std::int64_t>(seconds + 0.5);
+  if (whole < 3600) return fmt::format("{}:{:02}", whole / 60, whole % 60);
+  return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
+}
+
+}  // namespace
+
+Progress::Progress(bool quiet, std::int64_t iterations, std::int64_t epochs)
+    : quiet_(quiet),
+      bar_(!quiet && ::isatty(STDERR_FILENO) == 1),
+      iterations_(iterations),
+      epochs_(epochs),
+      begin_(Clock::now()),
+      drawn_(begin_) {}
+
+void Progress::step(std::int64_t iteration, double loss, double samples_per_s) {
+  if (!bar_) return;
+  const auto now = Clock::now();
+  if (seconds_between(drawn_, now) < kSecondsBetweenDrawings) return;
+  drawn_ = now;
+
+  constexpr std::size_t kWidth = 24;
+  const double share = static_cast<double>(iteration) / static_cast<double>(iterations_);
+  const auto filled = static_cast<std::size_t>(share * kWidth);
+  const double left = seconds_between(begin_, now) * (1 / share - 1);
+  std::string line = fmt::format("\r\033[K[{:=<{}}{: <{}}] {:3.0f}%  loss {:.4f}", "", filled, "",
+                                 kWidth - filled, 100 * share, loss);
+  if (accuracy_ >= 0) line += fmt::format("  test {:.2f}%", 100 * accuracy_);
+  line += fmt::format("  {:.0f} samples/s  {} left", samples_per_s, duration(left));
+  std::fputs(line.c_str(), stderr);
+  std::fflush(stderr);
+}
+
+void Progress::epoch(std::int64_t epoch, double train_loss, double test_accuracy,
+                     double samples_per_s) {
+  accuracy_ = test_accuracy;
+  if (quiet_) return;
+  clear_bar();
+  fmt::print("epoch {}/{}  loss {:.4f}  test {:.2f}%  {:.0f} samples/s\n", epoch, epochs_,
+             train_loss, 100 * test_accuracy, samples_per_s);
+  std::fflush(stdout);
+}
+
+void Progress::clear_bar() {
+  if (bar_) std::fputs("\r\033[K", stderr);
+}
+
+}  // namespace tandem

@@ -1,0 +1,20 @@
+// A model's weights in a file, and their fingerprint.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "autograd/parameter.h"
+
+namespace tandem {
+
+void save_weights(const std::filesystem::path& path, const ParameterSet& parameters);
+
+// Every parameter must be in the file with its shape, and nothing else; else UserError.
+void load_weights(const std::filesystem::path& path, ParameterSet& parameters);
+
+// FNV-1a (64 bits, as 16 hex digits) over the bytes of all parameters in their order: equal if
+// and, for practical purposes, only if all weights are equal to the last bit.
+std::string weights_hash(const ParameterSet& parameters);
+
+}  // namespace tandem
