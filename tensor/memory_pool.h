@@ -33,7 +33,8 @@ class MemoryPool {
 
   std::size_t held_bytes() const;  // in use and free together
 
-  // Sizes are rounded up to four classes per power of two: at most 25% is wasted.
+  // Sizes are rounded up to four classes per power of two, so that at most 25% is wasted, and to
+  // multiples of 64 bytes.
   static std::size_t size_class(std::size_t bytes);
 
  private:

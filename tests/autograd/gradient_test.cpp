@@ -1,0 +1,84 @@
+// Every operation's gradient against central differences in double precision.
+#include <doctest/doctest.h>
+
+#include "autograd/ops.h"
+#include "tests/support.h"
+
+using namespace tandem;
+using namespace tandem::test;
+
+TEST_CASE("gradient: linear") {
+  for (const auto& [n, in, out] : {std::array{1, 1, 1}, std::array{4, 3, 5}, std::array{7, 16, 2}})
+    check_gradients({{n, in}, {out, in}, {out}}, [](Tape& t, const auto& x) {
+      return linear(t, x[0], x[1], x[2]);
+    });
+}
+
+TEST_CASE("gradient: linear on a fixed input, with a fixed weight, with a fixed bias") {
+  const Device device = cpu_device();
+  const Var x{random_tensor({4, 3}, 11, Dtype::f64, device)};
+  const Var w{random_tensor({5, 3}, 12, Dtype::f64, device)};
+  const Var b{random_tensor({5}, 13, Dtype::f64, device)};
+  check_gradients({{5, 3}, {5}}, [&](Tape& t, const auto& v) { return linear(t, x, v[0], v[1]); });
+  check_gradients({{4, 3}, {5}}, [&](Tape& t, const auto& v) { return linear(t, v[0], w, v[1]); });
+  check_gradients({{4, 3}, {5, 3}}, [&](Tape& t, const auto& v) { return linear(t, v[0], v[1], b); });
+}
+
+TEST_CASE("gradient: add") {
+  check_gradients({{3, 4}, {3, 4}}, [](Tape& t, const auto& x) { return add(t, x[0], x[1]); });
+}
+
+TEST_CASE("gradient: relu") {
+  check_gradients({{5, 7}}, [](Tape& t, const auto& x) { return relu(t, x[0]); });
+}
+
+TEST_CASE("gradient: flatten") {
+  check_gradients({{2, 3, 4, 5}}, [](Tape& t, const auto& x) {
+    const Var y = flatten(t, x[0]);
+    CHECK(y.value.shape() == Shape{2, 60});
+    return y;
+  });
+}
+
+TEST_CASE("gradient: dropout") {
+  check_gradients({{6, 9}}, [](Tape& t, const auto& x) { return dropout(t, x[0], 0.3); });
+}
+
+TEST_CASE("gradient: softmax cross-entropy") {
+  const std::vector<std::int32_t> labels = {0, 2, 3, 1, 1};
+  const Tensor y = Tensor::from(labels, {5}, cpu_device());
+  for (const double smoothing : {0.0, 0.2})
+    for (const std::int64_t batch : {0, 20})
+      check_gradients({{5, 4}}, [&](Tape& t, const auto& x) {
+        return softmax_cross_entropy(t, x[0], y, {.smoothing = smoothing, .batch = batch});
+      });
+}
+
+TEST_CASE("gradient: a value used twice collects both contributions") {
+  check_gradients({{4, 4}, {4}}, [](Tape& t, const auto& x) {
+    const Var h = linear(t, x[0], x[0], x[1]);
+    return add(t, h, relu(t, h));
+  });
+  check_gradients({{3, 3}}, [](Tape& t, const auto& x) {
+    const Var doubled = add(t, x[0], x[0]);
+    return add(t, doubled, relu(t, doubled));
+  });
+}
+
+TEST_CASE("gradient: contributions that share a tensor do not disturb each other") {
+  // Both sides of the outer add receive the same dy; one of them then collects more.
+  check_gradients({{3, 3}, {3, 3}}, [](Tape& t, const auto& x) {
+    const Var a = relu(t, x[0]), b = relu(t, x[1]);
+    const Var twice = add(t, a, b);
+    return add(t, add(t, twice, a), relu(t, twice));
+  });
+}
+
+TEST_CASE("gradient: a whole network") {
+  const Tensor y = Tensor::from(std::vector<std::int32_t>{1, 0, 2}, {3}, cpu_device());
+  check_gradients({{3, 2, 2, 1}, {5, 4}, {5}, {3, 5}, {3}}, [&](Tape& t, const auto& x) {
+    Var h = relu(t, linear(t, flatten(t, x[0]), x[1], x[2]));
+    h = dropout(t, h, 0.5);
+    return softmax_cross_entropy(t, linear(t, h, x[3], x[4]), y, {.smoothing = 0.1});
+  });
+}

@@ -1,0 +1,157 @@
+#include "tests/support.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <sstream>
+
+#include "autograd/ops.h"
+
+extern char** environ;
+
+namespace tandem::test {
+
+std::vector<double> random_values(std::int64_t count, std::uint64_t seed) {
+  Random random(seed);
+  std::vector<double> values(static_cast<std::size_t>(count));
+  for (double& value : values) {
+    const double magnitude = random.uniform(0.05, 1);
+    value = random.uniform() < 0.5 ? -magnitude : magnitude;
+  }
+  return values;
+}
+
+Tensor random_tensor(const Shape& shape, std::uint64_t seed, Dtype dtype, const Device& device) {
+  const auto values = random_values(shape.count(), seed);
+  if (dtype == Dtype::f64) return Tensor::from(values, shape, device);
+  return Tensor::from(std::vector<float>(values.begin(), values.end()), shape, device);
+}
+
+namespace {
+
+// Σ y·r for fixed random r: turns a result of any shape into one number.
+Var project(Tape& tape, const Var& y) {
+  const std::int64_t count = y.value.count();
+  const Device device = y.value.device();
+  Var row = y;
+  row.value = y.value.reshape({1, count});
+  if (y.has_gradient())
+    row = tape.record(y.value.reshape({1, count}), {y.node},
+                      [node = y.node, shape = y.value.shape()](Tape& t, const Tensor& dy) {
+                        t.add_gradient(node, dy.reshape(shape));
+                      });
+  return linear(tape, row, Var{random_tensor({1, count}, 99, Dtype::f64, device)},
+                Var{Tensor::zeros({1}, Dtype::f64, device)});
+}
+
+}  // namespace
+
+void check_gradients(const std::vector<Shape>& inputs, const Function& f, double tolerance) {
+  const Device device = cpu_device();
+  std::vector<std::unique_ptr<Parameter>> owned;
+  std::vector<ParameterSet::Named> named;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const auto values = random_values(inputs[i].count(), i + 1);
+    owned.push_back(std::make_unique<Parameter>(
+        inputs[i], std::vector<float>(values.begin(), values.end())));
+    named.push_back({"input" + std::to_string(i), owned.back().get()});
+  }
+  const ParameterSet set(named, device, Dtype::f64);
+
+  Tape tape;
+  const auto evaluate = [&](Tape::Mode mode) {
+    tape.begin(mode, Random(7));
+    std::vector<Var> vars;
+    for (auto& p : owned) vars.push_back(tape.use(*p));
+    return project(tape, f(tape, vars));
+  };
+  // Central differences must see the same forward as backward does: training mode, not recorded.
+  const auto loss_at = [&] {
+    const double loss = evaluate(Tape::Mode::training).value.item();
+    tape.begin(Tape::Mode::inference);
+    return loss;
+  };
+
+  tape.backward(evaluate(Tape::Mode::training), set);
+  double largest = 0, worst = 0;
+  for (auto& p : owned) {
+    const auto gradient = p->gradient.to_host<double>();
+    const auto value = p->value.span<double>();
+    for (std::size_t i = 0; i < value.size(); ++i) {
+      constexpr double kStep = 1e-5;
+      const double at = value[i];
+      value[i] = at + kStep;
+      const double above = loss_at();
+      value[i] = at - kStep;
+      const double below = loss_at();
+      value[i] = at;
+      const double numeric = (above - below) / (2 * kStep);
+      largest = std::max(largest, std::abs(numeric));
+      worst = std::max(worst, std::abs(numeric - gradient[i]));
+    }
+  }
+  CHECK(largest > 0);
+  CHECK(worst <= tolerance * std::max(1.0, largest));
+}
+
+TemporaryFolder::TemporaryFolder() {
+  std::string name = (std::filesystem::temp_directory_path() / "tandem_test.XXXXXX").string();
+  REQUIRE(::mkdtemp(name.data()) != nullptr);
+  path_ = name;
+}
+TemporaryFolder::~TemporaryFolder() { std::filesystem::remove_all(path_); }
+
+void write_bytes(const std::filesystem::path& path, const std::string& bytes, bool gzip) {
+  if (!gzip) {
+    std::ofstream(path, std::ios::binary) << bytes;
+    return;
+  }
+  gzFile file = gzopen(path.c_str(), "wb");
+  REQUIRE(file != nullptr);
+  REQUIRE(gzwrite(file, bytes.data(), static_cast<unsigned>(bytes.size())) ==
+          static_cast<int>(bytes.size()));
+  REQUIRE(gzclose(file) == Z_OK);
+}
+
+std::string read_bytes(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+ProgramResult run_program(const std::string& name, const std::vector<std::string>& arguments) {
+  const TemporaryFolder folder;
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe").parent_path() / name;
+  std::vector<std::string> words = {program};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  const std::string out = folder / "out", err = folder / "err";
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, 1, out.c_str(), O_WRONLY | O_CREAT, 0600);
+  posix_spawn_file_actions_addopen(&actions, 2, err.c_str(), O_WRONLY | O_CREAT, 0600);
+  pid_t pid = 0;
+  const int spawned = ::posix_spawn(&pid, program.c_str(), &actions, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  REQUIRE(spawned == 0);
+  int status = 0;
+  REQUIRE(::waitpid(pid, &status, 0) == pid);
+  REQUIRE_MESSAGE(WIFEXITED(status), name, " was ended by a signal: ", read_bytes(err));
+  return {WEXITSTATUS(status), read_bytes(out), read_bytes(err)};
+}
+
+}  // namespace tandem::test

@@ -1,0 +1,57 @@
+// What several tests need.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "autograd/tape.h"
+#include "tensor/backend.h"
+
+namespace tandem::test {
+
+// `count` numbers between -1 and 1, none of them near 0 (where ReLU has no derivative).
+std::vector<double> random_values(std::int64_t count, std::uint64_t seed);
+Tensor random_tensor(const Shape& shape, std::uint64_t seed, Dtype dtype, const Device& device);
+
+// Compares the gradients of `f` with central differences, in double precision, for every element
+// of every input. f's result may have any shape. `tolerance` is relative to the largest gradient.
+using Function = std::function<Var(Tape& tape, const std::vector<Var>& inputs)>;
+void check_gradients(const std::vector<Shape>& inputs, const Function& f, double tolerance = 1e-7);
+
+// A folder of its own that goes away at the end of the test.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+void write_bytes(const std::filesystem::path& path, const std::string& bytes, bool gzip = false);
+std::string read_bytes(const std::filesystem::path& path);
+
+// Runs a program that was built beside the tests.
+struct ProgramResult {
+  int status;
+  std::string out, err;
+};
+ProgramResult run_program(const std::string& name, const std::vector<std::string>& arguments);
+
+// The message of the exception of type E that f throws; empty if it throws none.
+template <class E, class F>
+std::string message_of(F&& f) {
+  try {
+    f();
+  } catch (const E& e) {
+    return e.what();
+  }
+  return "";
+}
+
+}  // namespace tandem::test
