@@ -12,7 +12,8 @@ namespace {
 // Iterations are counted from 0 here.
 double rate_without_warmup(const Schedule& s, std::int64_t done) {
   switch (s.kind) {
-    case Schedule::Kind::constant: return s.base;
+    case Schedule::Kind::constant:
+      return s.base;
     case Schedule::Kind::step:
       return s.base * std::pow(s.step_factor, static_cast<double>(done / s.step_every));
     case Schedule::Kind::cosine: {

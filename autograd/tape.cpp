@@ -31,8 +31,10 @@ std::optional<GradientSlot> Tape::gradient_slot(int index) {
   if (Parameter* p = node.parameter)
     return GradientSlot{p->gradient, std::exchange(p->has_gradient, true)};
   const bool accumulate = node.gradient.defined();
-  if (!accumulate) node.gradient = Tensor::empty(node.shape, node.dtype, *device_);
-  else if (node.gradient.shared()) node.gradient = node.gradient.clone();  // see add_gradient
+  if (!accumulate)
+    node.gradient = Tensor::empty(node.shape, node.dtype, *device_);
+  else if (node.gradient.shared())
+    node.gradient = node.gradient.clone();  // see add_gradient
   return GradientSlot{node.gradient, accumulate};
 }
 

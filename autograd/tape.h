@@ -128,8 +128,8 @@ Var Tape::record(Tensor value, std::initializer_list<int> inputs, Backward backw
   using Op = OperationOf<Backward>;
   Node node{value.shape(), value.dtype()};
   void* memory = pool_.allocate(sizeof(Op), alignof(Op));
-  node.operation = OperationPtr(new (memory) Op(std::move(backward)),
-                                Recycle{&pool_, sizeof(Op), alignof(Op)});
+  node.operation =
+      OperationPtr(new (memory) Op(std::move(backward)), Recycle{&pool_, sizeof(Op), alignof(Op)});
   return Var{std::move(value), append(std::move(node))};
 }
 

@@ -19,7 +19,8 @@ constexpr std::uint8_t kUnsignedByte = 0x08;
 class File {
  public:
   explicit File(const std::filesystem::path& path) : path_(path.string()) {
-    if (std::filesystem::is_directory(path)) throw UserError("{} is a folder, not an IDX file", path_);
+    if (std::filesystem::is_directory(path))
+      throw UserError("{} is a folder, not an IDX file", path_);
     file_.reset(gzopen(path_.c_str(), "rb"));
     if (!file_) throw UserError("cannot open {}: {}", path_, std::strerror(errno));
     gzbuffer(file_.get(), 1 << 17);
@@ -78,9 +79,10 @@ IdxFile read_idx(const std::filesystem::path& path, int rank) {
   std::array<std::uint8_t, 4> magic{};
   file.read(magic);
   if (magic[0] != 0 || magic[1] != 0 || magic[2] != kUnsignedByte || magic[3] != rank)
-    throw UserError("{} is not an IDX file of {}-dimensional bytes: its magic number is "
-                    "{:02x}{:02x}{:02x}{:02x}, not 00000{}{:02x}",
-                    file.path(), rank, magic[0], magic[1], magic[2], magic[3], kUnsignedByte, rank);
+    throw UserError(
+        "{} is not an IDX file of {}-dimensional bytes: its magic number is "
+        "{:02x}{:02x}{:02x}{:02x}, not 00000{}{:02x}",
+        file.path(), rank, magic[0], magic[1], magic[2], magic[3], kUnsignedByte, rank);
 
   IdxFile idx;
   std::uint64_t bytes = 1;

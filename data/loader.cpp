@@ -85,8 +85,7 @@ Batch Loader::make(std::span<const std::int64_t> samples, std::int64_t epoch) {
   float* image = batch.images.data<float>();
   std::int32_t* label = batch.labels.data<std::int32_t>();
   const std::size_t channels = scale_.size();
-  const Random random =
-      Random(options_.seed).split(0xa06).split(static_cast<std::uint64_t>(epoch));
+  const Random random = Random(options_.seed).split(0xa06).split(static_cast<std::uint64_t>(epoch));
 
   for (const std::int64_t sample : samples) {
     *label++ = dataset_->read(sample, pixels_);

@@ -26,7 +26,8 @@ struct Batch {
 
 // Changes an image in place before it is normalised. The random numbers belong to (seed, epoch,
 // sample), so they depend neither on the number of workers nor on who reads the sample.
-using Augment = std::function<void(std::span<std::uint8_t> pixels, const Shape& shape, Random& random)>;
+using Augment =
+    std::function<void(std::span<std::uint8_t> pixels, const Shape& shape, Random& random)>;
 
 struct LoaderOptions {
   std::int64_t batch = 1;  // global

@@ -67,8 +67,9 @@ DataSplit open_mnist(const std::string& data) {
   if (!data.empty()) return load_mnist(data);
   for (const fs::path folder : {"datasets/mnist", "datasets/fashion-mnist"})
     if (fs::is_directory(folder)) return load_mnist(folder);
-  return synthetic(" (neither datasets/mnist nor datasets/fashion-mnist is here; `make data` "
-                   "fetches them)");
+  return synthetic(
+      " (neither datasets/mnist nor datasets/fashion-mnist is here; `make data` "
+      "fetches them)");
 }
 
 }  // namespace tandem

@@ -22,8 +22,8 @@ std::vector<std::int64_t> shuffled_order(std::int64_t size, std::uint64_t seed, 
 // workers see in every iteration exactly the samples that one worker would see.
 struct BatchPlan {
   std::int64_t samples;
-  std::int64_t batch;    // global
-  bool drop_last;        // leave out a short last batch; else it is used, short
+  std::int64_t batch;  // global
+  bool drop_last;      // leave out a short last batch; else it is used, short
   std::int64_t workers = 1;
   std::int64_t rank = 0;
 

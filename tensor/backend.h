@@ -66,8 +66,8 @@ class Backend {
   // dx = dy where y > 0, else 0.
   virtual void relu_gradient(const Tensor& y, const Tensor& dy, const Tensor& dx,
                              bool accumulate) = 0;
-  // y[i] = x[i] / keep with probability `keep`, else 0; element i is decided by number i of
-  // `random`, so the same call with dy gives the gradient.
+  // y[i] = x[i] / keep with probability `keep`, else 0; i and `random` alone decide, so the same
+  // call with dy gives the gradient.
   virtual void dropout(const Tensor& x, double keep, const Random& random, const Tensor& y,
                        bool accumulate) = 0;
 

@@ -13,22 +13,31 @@ enum class Dtype : std::uint8_t { f32, f64, bf16, i32, u8 };
 
 constexpr std::size_t bytes_of(Dtype dtype) {
   switch (dtype) {
-    case Dtype::f64: return 8;
+    case Dtype::f64:
+      return 8;
     case Dtype::f32:
-    case Dtype::i32: return 4;
-    case Dtype::bf16: return 2;
-    case Dtype::u8: return 1;
+    case Dtype::i32:
+      return 4;
+    case Dtype::bf16:
+      return 2;
+    case Dtype::u8:
+      return 1;
   }
   return 0;
 }
 
 constexpr const char* name_of(Dtype dtype) {
   switch (dtype) {
-    case Dtype::f64: return "f64";
-    case Dtype::f32: return "f32";
-    case Dtype::i32: return "i32";
-    case Dtype::bf16: return "bf16";
-    case Dtype::u8: return "u8";
+    case Dtype::f64:
+      return "f64";
+    case Dtype::f32:
+      return "f32";
+    case Dtype::i32:
+      return "i32";
+    case Dtype::bf16:
+      return "bf16";
+    case Dtype::u8:
+      return "u8";
   }
   return "?";
 }

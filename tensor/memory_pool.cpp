@@ -41,7 +41,8 @@ std::unique_ptr<MemoryBlock> MemoryPool::take(std::size_t bytes) {
   // Room for every block of the class: giving one back must not allocate.
   SizeClass& size_class = classes_[size];
   ++size_class.blocks;
-  if (size_class.free.capacity() < size_class.blocks) size_class.free.reserve(2 * size_class.blocks);
+  if (size_class.free.capacity() < size_class.blocks)
+    size_class.free.reserve(2 * size_class.blocks);
   return block;
 }
 

@@ -19,7 +19,8 @@ class MemoryPool {
   using Allocate = std::function<void*(std::size_t bytes)>;  // nullptr when there is none left
   using Free = std::function<void(void*)>;
 
-  MemoryPool(Allocate allocate, Free free) : allocate_(std::move(allocate)), free_(std::move(free)) {}
+  MemoryPool(Allocate allocate, Free free)
+      : allocate_(std::move(allocate)), free_(std::move(free)) {}
   ~MemoryPool() { trim(); }
   MemoryPool(const MemoryPool&) = delete;
   MemoryPool& operator=(const MemoryPool&) = delete;

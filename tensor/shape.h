@@ -19,9 +19,11 @@ class Shape {
   static constexpr int kMaxRank = 6;
 
   Shape() = default;  // rank 0: a scalar, one element
-  Shape(std::initializer_list<std::int64_t> sizes) : Shape(std::span(sizes.begin(), sizes.size())) {}
+  Shape(std::initializer_list<std::int64_t> sizes)
+      : Shape(std::span(sizes.begin(), sizes.size())) {}
   explicit Shape(std::span<const std::int64_t> sizes) : rank_(static_cast<int>(sizes.size())) {
-    require(sizes.size() <= kMaxRank, "a shape has at most {} sizes, not {}", kMaxRank, sizes.size());
+    require(sizes.size() <= kMaxRank, "a shape has at most {} sizes, not {}", kMaxRank,
+            sizes.size());
     for (std::int64_t size : sizes) require(size >= 0, "a shape cannot hold the size {}", size);
     std::copy(sizes.begin(), sizes.end(), sizes_.begin());
   }

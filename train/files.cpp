@@ -22,7 +22,8 @@ bool is_special(const fs::path& path) { return fs::exists(path) && !fs::is_regul
 
 class Descriptor {
  public:
-  Descriptor(const fs::path& path, int flags) : path_(path), fd_(::open(path.c_str(), flags, 0666)) {
+  Descriptor(const fs::path& path, int flags)
+      : path_(path), fd_(::open(path.c_str(), flags, 0666)) {
     if (fd_ < 0) fail("open");
   }
   ~Descriptor() {

@@ -1,6 +1,7 @@
 #include "train/options.h"
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -18,29 +19,36 @@ CLI::Validator accept(const std::string& rule, bool (*holds)(T)) {
   return CLI::Validator(
       [rule, holds](std::string& text) {
         T value{};
-        if (!CLI::detail::lexical_cast(text, value)) return fmt::format("must be a number, not {}", text);
-        return holds(value) ? std::string() : fmt::format("must be {}, not {}", rule, text);
+        const char* end = text.data() + text.size();
+        const auto [rest, error] = std::from_chars(text.data(), end, value);
+        if (error == std::errc() && rest == end && holds(value)) return std::string();
+        return fmt::format("must be {}, not {}", rule, text);
       },
       "");
 }
 
 CLI::Validator at_least_0() {
-  return accept<std::int64_t>("at least 0", [](std::int64_t v) { return v >= 0; });
+  return accept<std::int64_t>("a whole number of at least 0",
+                              [](std::int64_t v) { return v >= 0; });
 }
 CLI::Validator at_least_1() {
-  return accept<std::int64_t>("at least 1", [](std::int64_t v) { return v >= 1; });
+  return accept<std::int64_t>("a whole number of at least 1",
+                              [](std::int64_t v) { return v >= 1; });
 }
 CLI::Validator positive() {
-  return accept<double>("above 0", [](double v) { return std::isfinite(v) && v > 0; });
+  return accept<double>("a number above 0", [](double v) { return std::isfinite(v) && v > 0; });
 }
 CLI::Validator not_negative() {
-  return accept<double>("at least 0", [](double v) { return std::isfinite(v) && v >= 0; });
+  return accept<double>("a number of at least 0",
+                        [](double v) { return std::isfinite(v) && v >= 0; });
 }
 CLI::Validator below_1() {
-  return accept<double>("at least 0 and below 1", [](double v) { return v >= 0 && v < 1; });
+  return accept<double>("a number of at least 0 and below 1",
+                        [](double v) { return v >= 0 && v < 1; });
 }
 CLI::Validator thread_count() {
-  return accept<std::int64_t>("from 1 to 1024", [](std::int64_t v) { return v >= 1 && v <= 1024; });
+  return accept<std::int64_t>("a whole number from 1 to 1024",
+                              [](std::int64_t v) { return v >= 1 && v <= 1024; });
 }
 
 CLI::Validator one_of(const std::vector<std::string>& names) {
@@ -68,7 +76,8 @@ void add_options(CLI::App& app, TrainOptions& o) {
            "0: only test")
       ->check(at_least_0());
   training("--iterations", o.iterations, "N", "Stop after N iterations instead of --epochs")
-      ->check(at_least_1());
+      ->check(at_least_1())
+      ->default_str("");
   training("--seed", o.seed, "N", "Decides initial weights, data order and dropout")
       ->check(at_least_0());
   training("--label-smoothing", o.label_smoothing, "X",
@@ -99,7 +108,8 @@ void add_options(CLI::App& app, TrainOptions& o) {
   workers("--threads", o.threads, "N",
           "Compute threads per worker; results do not depend on\n"
           "it. Default: this machine's cores over the workers")
-      ->check(thread_count());
+      ->check(thread_count())
+      ->default_str("");
   workers("--device", o.device, "NAME", "cpu or cuda")->check(one_of({"cpu", "cuda"}));
 
   const auto files = group("Files");
@@ -139,6 +149,10 @@ bool parse_options(int argc, char** argv, const std::string& description, TrainO
   } catch (const CLI::CallForHelp& help) {
     app.exit(help);
     return false;
+  } catch (const CLI::ArgumentMismatch& e) {  // "--lr: 1 required X missing"
+    const std::string message = e.what();
+    throw UserError("{} needs a value; --help lists the options",
+                    message.substr(0, message.find(':')));
   } catch (const CLI::ParseError& e) {
     throw UserError("{}; --help lists the options", e.what());
   }

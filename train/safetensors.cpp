@@ -98,7 +98,8 @@ std::map<std::string, NamedArray> read_safetensors(const std::filesystem::path& 
     if (name == "__metadata__") continue;
     try {
       const Entry entry(json, file_bytes - data_begin);
-      NamedArray array{name, entry.shape, std::vector<float>((entry.end - entry.begin) / sizeof(float))};
+      NamedArray array{name, entry.shape,
+                       std::vector<float>((entry.end - entry.begin) / sizeof(float))};
       file.seekg(static_cast<std::streamoff>(data_begin + entry.begin));
       read_exactly(file, array.values.data(), entry.end - entry.begin, path);
       arrays.emplace(name, std::move(array));

@@ -13,8 +13,10 @@ namespace tandem {
 inline double quantile(std::vector<double> values, double share) {
   if (values.empty()) return 0;
   const double rank = std::ceil(share * static_cast<double>(values.size())) - 1;
-  const auto index = static_cast<std::size_t>(std::clamp(rank, 0.0, static_cast<double>(values.size() - 1)));
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(index), values.end());
+  const auto index =
+      static_cast<std::size_t>(std::clamp(rank, 0.0, static_cast<double>(values.size() - 1)));
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(index),
+                   values.end());
   return values[index];
 }
 

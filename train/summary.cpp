@@ -50,7 +50,8 @@ std::string to_text(const Summary& s) {
                         quantile(s.iteration_ms, 0.5), quantile(s.iteration_ms, 0.95));
     text += "  of which     ";
     for (std::size_t kind = 0; kind < kSpanNames.size(); ++kind)
-      text += fmt::format("{} {} {:.2f} ms", kind ? "," : "", kSpanNames[kind], breakdown_ms(s, kind));
+      text +=
+          fmt::format("{} {} {:.2f} ms", kind ? "," : "", kSpanNames[kind], breakdown_ms(s, kind));
     text += fmt::format("\n  train loss     {:.4f}", s.train_loss);
   }
   text += fmt::format("\n  test accuracy  {:.2f}%\n  weights hash   {}\n", 100 * s.test_accuracy,

@@ -153,7 +153,8 @@ void run(Worker& worker, const TrainOptions& o, Summary& s) {
     const double seconds = seconds_between(begin, Clock::now());
 
     if (!std::isfinite(loss))
-      throw SystemError("training diverged: the loss of iteration {} is {}; try a lower --lr", t, loss);
+      throw SystemError("training diverged: the loss of iteration {} is {}; try a lower --lr", t,
+                        loss);
     s.iterations = t;
     s.wall_s += seconds;
     s.iteration_ms.push_back(1e3 * seconds);

@@ -63,7 +63,8 @@ struct Options {
 };
 
 bool parse(int argc, char** argv, Options& o) {
-  CLI::App app("Times one whole training step (forward, backward, SGD with momentum) on random data.");
+  CLI::App app(
+      "Times one whole training step (forward, backward, SGD with momentum) on random data.");
   app.option_defaults()->always_capture_default();
   std::vector<std::string> names;
   for (const auto& [name, model] : kModels) names.push_back(name);
@@ -71,7 +72,8 @@ bool parse(int argc, char** argv, Options& o) {
   app.add_option("--batch", o.batch, "Samples per step")->check(CLI::Range(1, 1 << 20));
   app.add_option("--threads", o.threads, "Compute threads")->check(CLI::Range(1, 1024));
   app.add_option("--iterations", o.iterations, "Steps to time")->check(CLI::Range(1, 1 << 30));
-  app.add_option("--warmup", o.warmup, "Steps before the timing begins")->check(CLI::Range(1, 1 << 30));
+  app.add_option("--warmup", o.warmup, "Steps before the timing begins")
+      ->check(CLI::Range(1, 1 << 30));
   app.add_flag("--json", o.json, "Print one JSON object");
   try {
     app.parse(argc, argv);
@@ -160,10 +162,11 @@ int main(int argc, char** argv) {
                                            {"peak_memory_mb", peak_memory_mb()}};
       fmt::print("{}\n", json.dump());
     } else {
-      fmt::print("{} batch {}, {} thread{}: {:.3f} ms (median of {}; min {:.3f}, 95% {:.3f}), "
-                 "{:.0f} samples/s, {:g} allocations per step, peak memory {:.0f} MB\n",
-                 o.model, o.batch, o.threads, o.threads == 1 ? "" : "s", median, o.iterations, min,
-                 p95, samples_per_s, result.allocations_per_step, peak_memory_mb());
+      fmt::print(
+          "{} batch {}, {} thread{}: {:.3f} ms (median of {}; min {:.3f}, 95% {:.3f}), "
+          "{:.0f} samples/s, {:g} allocations per step, peak memory {:.0f} MB\n",
+          o.model, o.batch, o.threads, o.threads == 1 ? "" : "s", median, o.iterations, min, p95,
+          samples_per_s, result.allocations_per_step, peak_memory_mb());
     }
   });
 }

@@ -13,8 +13,8 @@ Var linear(Tape& tape, const Var& x, const Var& weight, const Var& bias) {
   require(bias.value.shape() == Shape{weight.value.size(0)}, "weight {} does not fit bias {}",
           weight.value.shape(), bias.value.shape());
 
-  Tensor y = Tensor::empty({x.value.size(0), weight.value.size(0)}, x.value.dtype(),
-                           x.value.device());
+  Tensor y =
+      Tensor::empty({x.value.size(0), weight.value.size(0)}, x.value.dtype(), x.value.device());
   Backend& backend = y.backend();
   backend.matmul({.a = x.value, .b = weight.value, .transpose_b = true, .c = y});
   backend.add_bias(bias.value, y);
@@ -26,11 +26,14 @@ Var linear(Tape& tape, const Var& x, const Var& weight, const Var& bias) {
         std::array<Matmul, 2> products;
         std::size_t count = 0;
         if (auto dw = t.gradient_slot(weight.node))
-          products[count++] = {.a = dy, .transpose_a = true, .b = x.value, .c = dw->tensor,
+          products[count++] = {.a = dy,
+                               .transpose_a = true,
+                               .b = x.value,
+                               .c = dw->tensor,
                                .accumulate = dw->accumulate};
         if (auto dx = t.gradient_slot(x.node))
-          products[count++] = {.a = dy, .b = weight.value, .c = dx->tensor,
-                               .accumulate = dx->accumulate};
+          products[count++] = {
+              .a = dy, .b = weight.value, .c = dx->tensor, .accumulate = dx->accumulate};
         dy.backend().matmul(std::span(products.data(), count));
         if (auto db = t.gradient_slot(bias_node))
           dy.backend().sum_rows(dy, db->tensor, db->accumulate);

@@ -19,9 +19,9 @@ Var softmax_cross_entropy(Tape& tape, const Var& logits, const Tensor& labels,
                      [probabilities, labels, smoothing = options.smoothing, scale,
                       node = logits.node](Tape& t, const Tensor& dy) {
                        if (auto dx = t.gradient_slot(node))
-                         dy.backend().softmax_cross_entropy_gradient(
-                             probabilities, labels, smoothing, scale, dy, dx->tensor,
-                             dx->accumulate);
+                         dy.backend().softmax_cross_entropy_gradient(probabilities, labels,
+                                                                     smoothing, scale, dy,
+                                                                     dx->tensor, dx->accumulate);
                      });
 }
 

@@ -62,11 +62,10 @@ void CpuBackend::matmul(std::span<const Matmul> products) { tandem::matmul(produ
 void CpuBackend::add_bias(const Tensor& bias, const Tensor& y) {
   const std::int64_t columns = bias.count();
   with_float_type(y.dtype(), [&]<class T>() {
-    threads_.run_ranges(y.count() / columns, rows_per_tile(columns),
-                        [&](std::int64_t begin, std::int64_t end) {
-                          kernels::add_bias(bias.data<T>(), y.data<T>() + begin * columns,
-                                            end - begin, columns);
-                        });
+    threads_.run_ranges(
+        y.count() / columns, rows_per_tile(columns), [&](std::int64_t begin, std::int64_t end) {
+          kernels::add_bias(bias.data<T>(), y.data<T>() + begin * columns, end - begin, columns);
+        });
   });
 }
 
@@ -141,8 +140,7 @@ void CpuBackend::softmax_cross_entropy(const Tensor& logits, const Tensor& label
     threads_.run_ranges(rows, rows_per_tile(classes), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t r = begin; r < end; ++r) {
         const T* row = logits.data<T>() + r * classes;
-        const T log_sum =
-            kernels::softmax_row(row, probabilities.data<T>() + r * classes, classes);
+        const T log_sum = kernels::softmax_row(row, probabilities.data<T>() + r * classes, classes);
         losses[r] = kernels::cross_entropy_row(row, log_sum, checked_label(label[r], classes),
                                                classes, smoothing);
       }
@@ -163,9 +161,9 @@ void CpuBackend::softmax_cross_entropy_gradient(const Tensor& probabilities, con
     with_accumulate(accumulate, [&]<bool kAccumulate>() {
       threads_.run_ranges(rows, rows_per_tile(classes), [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t r = begin; r < end; ++r)
-          kernels::cross_entropy_gradient_row<kAccumulate>(
-              probabilities.data<T>() + r * classes, label[r], classes, smoothing, row_scale,
-              dlogits.data<T>() + r * classes);
+          kernels::cross_entropy_gradient_row<kAccumulate>(probabilities.data<T>() + r * classes,
+                                                           label[r], classes, smoothing, row_scale,
+                                                           dlogits.data<T>() + r * classes);
       });
     });
   });

@@ -1,5 +1,6 @@
 // The loops of the CPU backend, on raw pointers and plain ranges, written so that the compiler
-// vectorises them: no calls, no aliasing, no branches in the body. `bench_kernels` shows their GB/s.
+// vectorises them: no calls, no aliasing, no branches in the body. `bench_kernels` shows their
+// GB/s.
 #pragma once
 
 #include <algorithm>
@@ -30,10 +31,14 @@ void add_bias(const T* __restrict bias, T* __restrict y, std::int64_t rows, std:
     for (std::int64_t c = 0; c < columns; ++c) y[c] += bias[c];
 }
 
-// sums[c] += Σ_r x[r, c], row after row.
+// sums[c] += Σ_r x[r, c], row after row; four rows at a time, so that the sums are loaded and
+// stored less often. The order of the additions is the same.
 template <class T>
 void add_rows(const T* __restrict x, T* __restrict sums, std::int64_t rows, std::int64_t columns) {
-  for (std::int64_t r = 0; r < rows; ++r, x += columns)
+  for (; rows >= 4; rows -= 4, x += 4 * columns)
+    for (std::int64_t c = 0; c < columns; ++c)
+      sums[c] = sums[c] + x[c] + x[columns + c] + x[2 * columns + c] + x[3 * columns + c];
+  for (; rows > 0; --rows, x += columns)
     for (std::int64_t c = 0; c < columns; ++c) sums[c] += x[c];
 }
 
@@ -51,17 +56,16 @@ void relu_gradient(const T* __restrict y, const T* __restrict dy, T* __restrict 
   }
 }
 
-// Elements [begin, end): the random number of an element hangs on its index alone.
+// Elements [begin, end), `begin` even: a random number's two halves decide about two neighbours.
 template <bool kAccumulate, class T>
 void dropout(const T* __restrict x, double keep, const Random& random, T* __restrict y,
              std::int64_t begin, std::int64_t end) {
-  // Compared as 32-bit integers: exact, and cheap to vectorise.
   const auto threshold = static_cast<std::uint64_t>(keep * 0x1p32);
-  const T scale = static_cast<T>(1 / keep);
-  for (std::int64_t i = begin; i < end; ++i) {
-    const bool kept = random.bits_at(static_cast<std::uint64_t>(i)) >> 32 < threshold;
-    const T scaled = x[i] * scale;
-    put<kAccumulate>(y[i], kept ? scaled : T{0});
+  const T scales[2] = {0, static_cast<T>(1 / keep)};  // looked up: a branch would be mispredicted
+  for (std::int64_t i = begin; i < end; i += 2) {
+    const std::uint64_t bits = random.bits_at(static_cast<std::uint64_t>(i / 2));
+    put<kAccumulate>(y[i], x[i] * scales[(bits >> 32) < threshold]);
+    if (i + 1 < end) put<kAccumulate>(y[i + 1], x[i + 1] * scales[(bits & 0xffffffff) < threshold]);
   }
 }
 

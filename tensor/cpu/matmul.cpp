@@ -23,8 +23,9 @@ struct Grid {
   explicit Grid(const Matmul& p)
       : m(p.c.size(0)), n(p.c.size(1)), k(p.transpose_a ? p.a.size(0) : p.a.size(1)) {
     row_tiles = std::max<std::int64_t>(1, (m + kTileRows / 2) / kTileRows);
-    column_tiles =
-        row_tiles >= kFewTiles ? 1 : std::max<std::int64_t>(1, (n + kTileColumns / 2) / kTileColumns);
+    column_tiles = row_tiles >= kFewTiles
+                       ? 1
+                       : std::max<std::int64_t>(1, (n + kTileColumns / 2) / kTileColumns);
   }
   std::int64_t tiles() const { return row_tiles * column_tiles; }
 };
@@ -33,7 +34,8 @@ struct Grid {
 struct Range {
   std::int64_t begin, end;
   Range(std::int64_t n, std::int64_t pieces, std::int64_t i)
-      : begin(std::min(n, boundary(n, pieces) * i)), end(std::min(n, begin + boundary(n, pieces))) {}
+      : begin(std::min(n, boundary(n, pieces) * i)),
+        end(std::min(n, begin + boundary(n, pieces))) {}
   static std::int64_t boundary(std::int64_t n, std::int64_t pieces) {
     constexpr std::int64_t kRegisters = 16;
     const std::int64_t size = (n + pieces - 1) / pieces;
@@ -74,8 +76,8 @@ void check(const Matmul& p) {
   const auto columns = [](const Tensor& x, bool t) { return x.size(t ? 0 : 1); };
   require(p.c.shape() == Shape{rows(p.a, p.transpose_a), columns(p.b, p.transpose_b)} &&
               columns(p.a, p.transpose_a) == rows(p.b, p.transpose_b),
-          "matrix product: {}{} times {}{} does not give {}", p.a.shape(),
-          p.transpose_a ? "ᵀ" : "", p.b.shape(), p.transpose_b ? "ᵀ" : "", p.c.shape());
+          "matrix product: {}{} times {}{} does not give {}", p.a.shape(), p.transpose_a ? "ᵀ" : "",
+          p.b.shape(), p.transpose_b ? "ᵀ" : "", p.c.shape());
   for (const Tensor* x : {&p.a, &p.b, &p.c})
     require(std::max(x->size(0), x->size(1)) <= std::numeric_limits<int>::max(),
             "a matrix of {} is too large for BLAS", x->shape());

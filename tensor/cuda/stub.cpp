@@ -6,8 +6,10 @@
 namespace tandem {
 
 std::shared_ptr<Backend> cuda_backend(int index) {
-  throw UserError("GPU {} was asked for, but this build of Tandem has no CUDA backend; "
-                  "use --device cpu", index);
+  throw UserError(
+      "GPU {} was asked for, but this build of Tandem has no CUDA backend; "
+      "use --device cpu",
+      index);
 }
 
 }  // namespace tandem

@@ -9,9 +9,8 @@ using namespace tandem::test;
 
 TEST_CASE("gradient: linear") {
   for (const auto& [n, in, out] : {std::array{1, 1, 1}, std::array{4, 3, 5}, std::array{7, 16, 2}})
-    check_gradients({{n, in}, {out, in}, {out}}, [](Tape& t, const auto& x) {
-      return linear(t, x[0], x[1], x[2]);
-    });
+    check_gradients({{n, in}, {out, in}, {out}},
+                    [](Tape& t, const auto& x) { return linear(t, x[0], x[1], x[2]); });
 }
 
 TEST_CASE("gradient: linear on a fixed input, with a fixed weight, with a fixed bias") {
@@ -21,7 +20,8 @@ TEST_CASE("gradient: linear on a fixed input, with a fixed weight, with a fixed 
   const Var b{random_tensor({5}, 13, Dtype::f64, device)};
   check_gradients({{5, 3}, {5}}, [&](Tape& t, const auto& v) { return linear(t, x, v[0], v[1]); });
   check_gradients({{4, 3}, {5}}, [&](Tape& t, const auto& v) { return linear(t, v[0], w, v[1]); });
-  check_gradients({{4, 3}, {5, 3}}, [&](Tape& t, const auto& v) { return linear(t, v[0], v[1], b); });
+  check_gradients({{4, 3}, {5, 3}},
+                  [&](Tape& t, const auto& v) { return linear(t, v[0], v[1], b); });
 }
 
 TEST_CASE("gradient: add") {

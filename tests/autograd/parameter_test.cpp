@@ -17,7 +17,10 @@ TEST_CASE("parameters: views of flat buffers, aligned, padding zero") {
   c.gradient.data<float>()[19] = 80;
   const auto values = set.values().to_host<float>();
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const float expected = i < 6 ? static_cast<float>(i + 1) : i == 16 ? 70 : i >= 32 && i < 52 ? 8 : 0;
+    const float expected = i < 6               ? static_cast<float>(i + 1)
+                           : i == 16           ? 70
+                           : i >= 32 && i < 52 ? 8
+                                               : 0;
     CHECK(values[i] == expected);
   }
   CHECK(set.gradients().to_host<float>()[51] == 80);

@@ -28,8 +28,8 @@ TEST_CASE("sgd: plain, momentum, Nesterov and weight decay follow the definition
     double momentum, decay;
     bool nesterov;
   };
-  for (const Case& c : {Case{0, 0, false}, Case{0.9, 0, false}, Case{0.9, 0.01, false},
-                        Case{0.9, 0.01, true}}) {
+  for (const Case& c :
+       {Case{0, 0, false}, Case{0.9, 0, false}, Case{0.9, 0.01, false}, Case{0.9, 0.01, true}}) {
     const auto initial = random_values(1000, 1);
     Parameter p({1000}, std::vector<float>(initial.begin(), initial.end()));
     ParameterSet set({{"p", &p}}, cpu_device(2), Dtype::f64);
@@ -38,7 +38,9 @@ TEST_CASE("sgd: plain, momentum, Nesterov and weight decay follow the definition
     schedule.kind = Schedule::Kind::step;
     schedule.step_every = 2;
     schedule.step_factor = 0.5;
-    Sgd sgd(set, {.schedule = schedule, .momentum = c.momentum, .weight_decay = c.decay,
+    Sgd sgd(set, {.schedule = schedule,
+                  .momentum = c.momentum,
+                  .weight_decay = c.decay,
                   .nesterov = c.nesterov});
 
     std::vector<Reference> expected;

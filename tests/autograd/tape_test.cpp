@@ -120,15 +120,17 @@ TEST_CASE("tape: a parameter without a gradient is an error that names it") {
   SUBCASE("never used") {
     net.tape.begin(Tape::Mode::training);
     const Var loss = net.loss(net.apply(net.a, net.a_bias, net.input()));
-    CHECK(message_of<std::logic_error>([&] { net.tape.backward(loss, net.set); })
-              .starts_with("parameter b received no gradient"));
+    CHECK(message_of<std::logic_error>([&] {
+            net.tape.backward(loss, net.set);
+          }).starts_with("parameter b received no gradient"));
   }
   SUBCASE("used, but the loss does not depend on it") {
     net.tape.begin(Tape::Mode::training);
     net.apply(net.b, net.b_bias, net.input());
     const Var loss = net.loss(net.apply(net.a, net.a_bias, net.input()));
-    CHECK(message_of<std::logic_error>([&] { net.tape.backward(loss, net.set); })
-              .starts_with("parameter b received no gradient"));
+    CHECK(message_of<std::logic_error>([&] {
+            net.tape.backward(loss, net.set);
+          }).starts_with("parameter b received no gradient"));
     for (const std::string& event : net.hooks.events) CHECK(event != "ready b");
   }
   SUBCASE("used in the step before, not in this one") {

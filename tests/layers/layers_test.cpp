@@ -28,10 +28,14 @@ TEST_CASE("init: variances of He and Xavier, uniform and normal, also for filter
   for (const bool uniform : {false, true}) {
     const Init he = uniform ? Init::he_uniform : Init::he_normal;
     const Init xavier = uniform ? Init::xavier_uniform : Init::xavier_normal;
-    CHECK(variance_of(initial_values(he, matrix, Random(1))) == doctest::Approx(2.0 / 200).epsilon(0.03));
-    CHECK(variance_of(initial_values(xavier, matrix, Random(2))) == doctest::Approx(2.0 / 500).epsilon(0.03));
-    CHECK(variance_of(initial_values(he, filter, Random(3))) == doctest::Approx(2.0 / 288).epsilon(0.04));
-    CHECK(variance_of(initial_values(xavier, filter, Random(4))) == doctest::Approx(2.0 / 864).epsilon(0.04));
+    CHECK(variance_of(initial_values(he, matrix, Random(1))) ==
+          doctest::Approx(2.0 / 200).epsilon(0.03));
+    CHECK(variance_of(initial_values(xavier, matrix, Random(2))) ==
+          doctest::Approx(2.0 / 500).epsilon(0.03));
+    CHECK(variance_of(initial_values(he, filter, Random(3))) ==
+          doctest::Approx(2.0 / 288).epsilon(0.04));
+    CHECK(variance_of(initial_values(xavier, filter, Random(4))) ==
+          doctest::Approx(2.0 / 864).epsilon(0.04));
   }
   CHECK(variance_of(initial_values(Init::zeros, matrix, Random(1))) == 0);
 }
@@ -48,7 +52,7 @@ TEST_CASE("layers: the MLP has PyTorch's names, order and shapes") {
   const ParameterSet set(model->parameters(), cpu_device());
   CHECK(set.count() == 648'010);
   const std::vector<std::pair<std::string, Shape>> expected = {
-      {"0.weight", {500, 784}}, {"0.bias", {500}}, {"2.weight", {500, 500}},
+      {"0.weight", {500, 784}}, {"0.bias", {500}},       {"2.weight", {500, 500}},
       {"2.bias", {500}},        {"4.weight", {10, 500}}, {"4.bias", {10}}};
   REQUIRE(set.all().size() == expected.size());
   for (std::size_t i = 0; i < expected.size(); ++i) {

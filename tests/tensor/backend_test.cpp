@@ -48,8 +48,8 @@ std::vector<double> naive_product(const Matmul& p) {
   return c;
 }
 
-Matmul make_product(std::int64_t m, std::int64_t n, std::int64_t k, bool ta, bool tb, bool accumulate,
-                    Dtype dtype, const Device& device) {
+Matmul make_product(std::int64_t m, std::int64_t n, std::int64_t k, bool ta, bool tb,
+                    bool accumulate, Dtype dtype, const Device& device) {
   return {.a = random_tensor(ta ? Shape{k, m} : Shape{m, k}, 1, dtype, device),
           .transpose_a = ta,
           .b = random_tensor(tb ? Shape{n, k} : Shape{k, n}, 2, dtype, device),
@@ -62,7 +62,7 @@ Matmul make_product(std::int64_t m, std::int64_t n, std::int64_t k, bool ta, boo
 
 TEST_CASE("backend: matrix product in all transpose forms, sizes and dtypes") {
   const Device device = cpu_device(2);
-  const Shape sizes[] = {{1, 1, 1},    {1, 17, 3},     {5, 1, 9},   {16, 16, 16},  {100, 10, 50},
+  const Shape sizes[] = {{1, 1, 1},    {1, 17, 3},     {5, 1, 9},     {16, 16, 16}, {100, 10, 50},
                          {33, 300, 7}, {300, 33, 129}, {257, 513, 5}, {700, 20, 10}};
   for (const Dtype dtype : {Dtype::f32, Dtype::f64})
     for (const Shape& s : sizes)
@@ -191,7 +191,8 @@ TEST_CASE("backend: softmax cross-entropy with and without smoothing, also for h
       const std::int64_t rows = 4000, classes = 11;  // several tiles
       auto values = random_values(rows * classes, 1);
       std::vector<std::int32_t> labels(static_cast<std::size_t>(rows));
-      for (std::size_t r = 0; r < labels.size(); ++r) labels[r] = static_cast<std::int32_t>(r * 7 % 11);
+      for (std::size_t r = 0; r < labels.size(); ++r)
+        labels[r] = static_cast<std::int32_t>(r * 7 % 11);
       for (double& v : values) v *= size;
 
       double loss = 0;

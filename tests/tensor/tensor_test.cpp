@@ -3,8 +3,10 @@
 #include <doctest/doctest.h>
 
 #include "tensor/backend.h"
+#include "tests/support.h"
 
 using namespace tandem;
+using namespace tandem::test;
 
 TEST_CASE("tensor: views share elements, clones do not") {
   const Device device = cpu_device();
@@ -60,8 +62,21 @@ TEST_CASE("tensor: size classes waste at most a quarter and keep the alignment")
   }
 }
 
-TEST_CASE("tensor: more memory than there is gives a clear error") {
-  CHECK_THROWS_AS(Tensor::empty({std::int64_t{1} << 59}, Dtype::f32, cpu_device()), SystemError);
+TEST_CASE("tensor: when memory runs out, what is kept is freed first; then it is a clear error") {
+  std::size_t left = 1024;
+  const auto allocate = [&](std::size_t bytes) -> void* {
+    if (bytes > left) return nullptr;
+    left -= bytes;
+    return &left;
+  };
+  const auto free = [&](void*) { left = 1024; };
+  MemoryPool pool(allocate, free);
+  pool.give_back(pool.take(1024));
+  CHECK(pool.held_bytes() == 1024);
+  pool.give_back(pool.take(512));  // the kilobyte in the pool had to go
+  CHECK(pool.held_bytes() == 512);
+  CHECK(message_of<SystemError>([&] { pool.take(2048); }) ==
+        "out of memory: 2048 bytes could not be had");
 }
 
 TEST_CASE("tensor: asking for a GPU without a CUDA backend is an error") {

@@ -1,0 +1,138 @@
+// The programs as a person starts them: what they print, and how they end.
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/data/idx_files.h"
+#include "tests/support.h"
+
+using namespace tandem::test;
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+// Runs mnist_mlp, which must refuse with one line on stderr and status 2; returns the line.
+std::string refusal(const Words& arguments) {
+  const ProgramResult r = run_program("mnist_mlp", arguments);
+  CHECK(r.status == 2);
+  CHECK(r.err.starts_with("mnist_mlp: "));
+  CHECK(std::count(r.err.begin(), r.err.end(), '\n') == 1);
+  return r.err;
+}
+
+}  // namespace
+
+TEST_CASE("command line: a value that makes no sense is refused with the option's name") {
+  const std::vector<Words> cases = {{"--batch", "0"},
+                                    {"--batch", "-5"},
+                                    {"--batch", "many"},
+                                    {"--batch", "1.5"},
+                                    {"--epochs", "-1"},
+                                    {"--iterations", "0"},
+                                    {"--lr", "0"},
+                                    {"--lr", "nan"},
+                                    {"--lr", "inf"},
+                                    {"--lr", "-0.1"},
+                                    {"--momentum", "1"},
+                                    {"--momentum", "-0.1"},
+                                    {"--weight-decay", "-1"},
+                                    {"--seed", "-1"},
+                                    {"--threads", "0"},
+                                    {"--threads", "5000"},
+                                    {"--workers", "0"},
+                                    {"--algo", "magic"},
+                                    {"--device", "tpu"},
+                                    {"--lr-schedule", "up"},
+                                    {"--label-smoothing", "1"},
+                                    {"--batch", "99999999999999999999"},
+                                    {"--lr"},
+                                    {"--save", "/no/such/folder/file"},
+                                    {"--metrics", "/"},
+                                    {"--summary", "/no/such/folder/file"}};
+  for (const Words& words : cases) {
+    CAPTURE(words[0]);
+    CHECK(refusal(words).find(words[0]) != std::string::npos);
+  }
+}
+
+TEST_CASE("command line: options that do not go together, and unknown ones") {
+  CHECK(refusal({"--workers", "4"}).find("--workers 4 needs a distributed algorithm") !=
+        std::string::npos);
+  CHECK(refusal({"--nesterov", "--momentum", "0"}).find("--nesterov") != std::string::npos);
+  CHECK(refusal({"--epochs", "1", "--iterations", "5"}).find("exclude each other") !=
+        std::string::npos);
+  CHECK(refusal({"--learning-rate", "1"}).find("--learning-rate") != std::string::npos);
+  CHECK(refusal({"surprise"}).find("surprise") != std::string::npos);
+}
+
+TEST_CASE("command line: bad data and weights are refused with their path") {
+  const TemporaryFolder folder;
+  CHECK(refusal({"--data", folder / "none"}).find("does not exist") != std::string::npos);
+  CHECK(refusal({"--data", folder.path()}).find("train-images-idx3-ubyte") != std::string::npos);
+  write_mnist(folder.path(), 200, 10);
+  write_bytes(folder / "train-images-idx3-ubyte", "broken");
+  CHECK(refusal({"--data", folder.path()}).find("not an IDX file") != std::string::npos);
+  write_bytes(folder / "weights", "broken");
+  CHECK(refusal({"--data", "synthetic", "--load", folder / "weights"}).find("too short") !=
+        std::string::npos);
+  CHECK(refusal({"--data", "synthetic", "--batch", "30000"}).find("--batch 30000 is larger") !=
+        std::string::npos);
+}
+
+TEST_CASE("command line: a GPU is never silently replaced by the CPU") {
+  if (std::getenv("TANDEM_TEST_CUDA")) return;
+  CHECK(refusal({"--data", "synthetic", "--device", "cuda"}).find("CUDA") != std::string::npos);
+}
+
+TEST_CASE("command line: --help explains every option and ends well") {
+  const ProgramResult r = run_program("mnist_mlp", {"--help"});
+  CHECK(r.status == 0);
+  CHECK(r.err.empty());
+  for (const char* option :
+       {"--algo", "--workers", "--threads", "--batch", "--epochs", "--iterations", "--lr",
+        "--momentum", "--weight-decay", "--seed", "--data", "--device", "--metrics", "--summary",
+        "--save", "--load", "--quiet"})
+    CHECK(r.out.find(option) != std::string::npos);
+}
+
+TEST_CASE("command line: a short run prints its story, and --quiet prints nothing") {
+  const TemporaryFolder folder;
+  write_mnist(folder.path(), 200, 10);
+  const Words words = {"--data", folder.path(), "--iterations", "3", "--threads", "1"};
+  const ProgramResult loud = run_program("mnist_mlp", words);
+  CHECK(loud.status == 0);
+  CHECK(loud.err.empty());  // no progress bar: this is not a terminal
+  for (const char* part : {"200 training and 10 test images", "648010 parameters", "epoch 2/2",
+                           "3 iterations in", "test accuracy", "weights hash"})
+    CHECK(loud.out.find(part) != std::string::npos);
+
+  Words quiet = words;
+  quiet.insert(quiet.end(), {"--quiet", "--summary", folder / "summary.json"});
+  const ProgramResult silent = run_program("mnist_mlp", quiet);
+  CHECK(silent.status == 0);
+  CHECK(silent.out.empty());
+  CHECK(silent.err.empty());
+  const auto json = nlohmann::json::parse(read_bytes(folder / "summary.json"));
+  CHECK(loud.out.find(json["weights_hash"].get<std::string>()) != std::string::npos);
+}
+
+TEST_CASE("command line: a full disk is reported, and the status says so") {
+  const ProgramResult r = run_program(
+      "mnist_mlp", {"--data", "synthetic", "--iterations", "1", "--quiet", "--save", "/dev/full"});
+  CHECK(r.status == 1);
+  CHECK(r.err.find("cannot write /dev/full: No space left on device") != std::string::npos);
+}
+
+TEST_CASE("bench_step: a warm training step allocates nothing") {
+  const ProgramResult r = run_program(
+      "bench_step",
+      {"--model", "mnist_mlp", "--batch", "20", "--threads", "2", "--iterations", "30", "--json"});
+  REQUIRE(r.status == 0);
+  const auto json = nlohmann::json::parse(r.out);
+  CHECK(json["allocations_per_step"] == 0);
+  CHECK(json["min_ms"] <= json["median_ms"]);
+  CHECK(json["median_ms"] <= json["p95_ms"]);
+  CHECK(json["peak_memory_mb"].get<double>() > 0);
+  CHECK(run_program("bench_step", {"--model", "nothing"}).status == 2);
+}

@@ -1,0 +1,129 @@
+#include "train/safetensors.h"
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+
+#include "layers/models/mlp.h"
+#include "tests/support.h"
+#include "train/weights.h"
+
+using namespace tandem;
+using namespace tandem::test;
+
+namespace {
+
+std::string file_of(const std::string& header, const std::string& data) {
+  const std::uint64_t length = header.size();
+  std::string file(8, '\0');
+  std::memcpy(file.data(), &length, 8);
+  return file + header + data;
+}
+
+std::string complaint(const std::string& bytes) {
+  const TemporaryFolder folder;
+  write_bytes(folder / "file", bytes);
+  const std::string message = message_of<UserError>([&] { read_safetensors(folder / "file"); });
+  CHECK(message.starts_with((folder / "file").string()));
+  return message;
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("safetensors: what is written is read, in the documented layout") {
+  const TemporaryFolder folder;
+  const std::vector<NamedArray> arrays = {
+      {"b", {2, 3}, {1, 2, 3, 4, 5, 6}}, {"a", {}, {7}}, {"none", {0, 4}, {}}};
+  write_safetensors(folder / "file", arrays);
+
+  const std::string bytes = read_bytes(folder / "file");
+  std::uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), 8);
+  CHECK(length % 8 == 0);
+  CHECK(bytes.size() == 8 + length + 7 * 4);
+  const std::string header = bytes.substr(8, length);
+  CHECK(header.starts_with(R"({"__metadata__":{"format":"pt"},"b":{"dtype":"F32","shape":[2,3],)"
+                           R"("data_offsets":[0,24]},"a":)"));
+
+  const auto read = read_safetensors(folder / "file");
+  CHECK(read.size() == 3);
+  for (const NamedArray& array : arrays) {
+    CHECK(read.at(array.name).shape == array.shape);
+    CHECK(read.at(array.name).values == array.values);
+  }
+  // Only the file itself is left behind.
+  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
+}
+
+TEST_CASE("safetensors: broken files are refused in one sentence that names the file") {
+  const std::string entry = R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})";
+  const std::string data(8, 'x');
+  const TemporaryFolder folder;
+  write_bytes(folder / "good", file_of(entry, data));
+  CHECK(read_safetensors(folder / "good").size() == 1);
+
+  CHECK(has(complaint(""), "too short"));
+  CHECK(has(complaint("1234567"), "too short"));
+  CHECK(has(complaint(file_of(entry, data).substr(0, 30)), "not a whole safetensors file"));
+  CHECK(has(complaint(file_of(entry, data.substr(1))), "tensor a: bytes 0 to 8 are not a [2]"));
+  CHECK(has(complaint(std::string(8, '\xff') + "junk"), "not a whole safetensors file"));
+  CHECK(has(complaint(file_of("not json", data)), "not a JSON object"));
+  CHECK(has(complaint(file_of("[1]", data)), "not a JSON object"));
+  CHECK(has(complaint(file_of(R"({"a":3})", data)), "tensor a lacks"));
+  CHECK(has(complaint(file_of(R"({"a":{"dtype":"F32","shape":[2]}})", data)), "tensor a lacks"));
+  CHECK(has(complaint(file_of(R"({"a":{"dtype":"F16","shape":[2],"data_offsets":[0,4]}})", data)),
+            "its dtype is F16"));
+  const auto with = [&](const std::string& shape, const std::string& offsets) {
+    return complaint(file_of(
+        R"({"a":{"dtype":"F32","shape":)" + shape + R"(,"data_offsets":)" + offsets + "}}", data));
+  };
+  CHECK(has(with("[2]", "[8,0]"), "tensor a: bytes 8 to 0"));
+  CHECK(has(with("[2]", "[4,12]"), "tensor a: bytes 4 to 12"));
+  CHECK(has(with("[3]", "[0,8]"), "tensor a: bytes 0 to 8 are not a [3]"));
+  CHECK(has(with("[-2]", "[0,8]"), "the size -2 cannot be"));
+  CHECK(has(with("[4611686018427387904]", "[0,8]"), "cannot be"));
+  CHECK(has(with("[8,8,8,8,8,8,8]", "[0,8]"), "7 sizes"));
+  CHECK(has(with("[2]", "[0]"), "lacks"));
+  CHECK(has(with("[2]", "[-1,7]"), "tensor a"));
+}
+
+TEST_CASE("weights: saved and loaded to the bit; the hash tells the difference") {
+  const TemporaryFolder folder;
+  const auto one = mnist_mlp(1), two = mnist_mlp(2);
+  ParameterSet a(one->parameters(), cpu_device()), b(two->parameters(), cpu_device());
+  CHECK(weights_hash(a) != weights_hash(b));
+  save_weights(folder / "weights", a);
+  load_weights(folder / "weights", b);
+  CHECK(weights_hash(a) == weights_hash(b));
+  // One bit is enough.
+  auto* value = reinterpret_cast<std::uint32_t*>(b.all()[3]->value.data<float>() + 17);
+  *value ^= 1;
+  CHECK(weights_hash(a) != weights_hash(b));
+}
+
+TEST_CASE("weights: a file of another model is refused, and nothing is changed") {
+  const TemporaryFolder folder;
+  const auto model = mnist_mlp(1);
+  ParameterSet set(model->parameters(), cpu_device());
+  const std::string before = weights_hash(set);
+  const auto complain = [&](std::vector<NamedArray> arrays) {
+    write_safetensors(folder / "weights", arrays);
+    return message_of<UserError>([&] { load_weights(folder / "weights", set); });
+  };
+  std::vector<NamedArray> arrays;
+  for (const Parameter* p : set.all())
+    arrays.push_back(
+        {p->name, p->shape, std::vector<float>(static_cast<std::size_t>(p->shape.count()))});
+  auto missing = arrays, wrong = arrays, extra = arrays;
+  missing.pop_back();
+  wrong[5] = {"4.bias", {11}, std::vector<float>(11)};
+  extra.push_back({"6.bias", {1}, {0}});
+  CHECK(complain(missing).ends_with("has no tensor 4.bias, which this model needs"));
+  CHECK(complain(wrong).ends_with("tensor 4.bias is [11], but this model needs [10]"));
+  CHECK(complain(extra).ends_with("has the tensor 6.bias, which this model does not"));
+  CHECK(weights_hash(set) == before);
+}

@@ -1,0 +1,112 @@
+// The whole loop, end to end, on the synthetic digits.
+#include "train/trainer.h"
+
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "data/mnist.h"
+#include "data/synthetic_digits.h"
+#include "layers/models/mlp.h"
+#include "tests/support.h"
+
+using namespace tandem;
+using namespace tandem::test;
+
+namespace {
+
+Task task() {
+  static const DataSplit data = [] {
+    const auto train = synthetic_digits(5000, 1);
+    return DataSplit{train, synthetic_digits(1000, 2), measure_normalisation(*train), "digits"};
+  }();
+  return {.app = "test", .model = mnist_mlp, .data = data};
+}
+
+TrainOptions options(std::int64_t iterations) {
+  TrainOptions o;
+  o.iterations = iterations;
+  o.threads = 2;
+  o.quiet = true;
+  return o;
+}
+
+}  // namespace
+
+TEST_CASE("training: the MLP learns the synthetic digits to 95% in 300 iterations") {
+  const Summary s = train(task(), options(300));
+  CHECK(s.iterations == 300);
+  CHECK(s.test_accuracy > 0.95);
+  CHECK(s.train_loss < 0.1);
+}
+
+TEST_CASE("training: the same seed gives the same weights, whatever the number of threads") {
+  TrainOptions o = options(30);
+  const std::string hash = train(task(), o).weights_hash;
+  CHECK(train(task(), o).weights_hash == hash);
+  for (const int threads : {1, 3}) {
+    o.threads = threads;
+    CHECK(train(task(), o).weights_hash == hash);
+  }
+  o.seed = 2;
+  CHECK(train(task(), o).weights_hash != hash);
+}
+
+TEST_CASE("training: every option of the optimizer has an effect") {
+  const std::string plain = train(task(), options(20)).weights_hash;
+  std::vector<TrainOptions> others(7, options(20));
+  others[0].lr = 0.04;
+  others[1].momentum = 0.8;
+  others[2].nesterov = true;
+  others[3].weight_decay = 0.01;
+  others[4].lr_schedule = "cosine";
+  others[5].lr_warmup_iterations = 5;
+  others[6].label_smoothing = 0.1;
+  for (const TrainOptions& o : others) CHECK(train(task(), o).weights_hash != plain);
+}
+
+TEST_CASE("training: files are written and can be continued from") {
+  const TemporaryFolder folder;
+  TrainOptions o = options(60);
+  o.save = folder / "weights.safetensors";
+  o.metrics = folder / "metrics.jsonl";
+  o.summary = folder / "summary.json";
+  const Summary s = train(task(), o);
+
+  const auto json = nlohmann::json::parse(read_bytes(folder / "summary.json"));
+  CHECK(json["iterations"] == 60);
+  CHECK(json["weights_hash"] == s.weights_hash);
+  CHECK(json["test_accuracy"] == s.test_accuracy);
+  CHECK(json["options"]["batch"] == 100);
+  for (const char* key : {"wall_s", "samples_per_s", "peak_memory_mb", "train_loss"})
+    CHECK(json[key].get<double>() > 0);
+  CHECK(json["iteration_ms"]["median"].get<double>() > 0);
+  CHECK(json["iteration_ms"]["p95"] >= json["iteration_ms"]["median"]);
+  double parts = 0;
+  for (const auto& [name, ms] : json["breakdown_ms"].items()) parts += ms.get<double>();
+  CHECK(parts <= 1e3 * s.wall_s / 60);
+  CHECK(parts > 0.5 * 1e3 * s.wall_s / 60);
+
+  // 60 iterations, and the tests after 50 (an epoch) and 60 (the end).
+  std::istringstream lines(read_bytes(folder / "metrics.jsonl"));
+  int iterations = 0, epochs = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const auto entry = nlohmann::json::parse(line);
+    (entry.contains("test_accuracy") ? epochs : iterations) += 1;
+  }
+  CHECK(iterations == 60);
+  CHECK(epochs == 2);
+
+  TrainOptions again = options(0);
+  again.epochs = 0;
+  again.load = o.save;
+  const Summary loaded = train(task(), again);
+  CHECK(loaded.weights_hash == s.weights_hash);
+  CHECK(loaded.test_accuracy == s.test_accuracy);
+}
+
+TEST_CASE("training: divergence is reported, not trained on") {
+  TrainOptions o = options(200);
+  o.lr = 1e6;
+  CHECK(message_of<SystemError>([&] { train(task(), o); }).starts_with("training diverged"));
+}
