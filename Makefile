@@ -6,6 +6,7 @@
 #   WERROR=1                 warnings are errors
 #   ARCH=…                   -march on x86-64 (default native), -mcpu elsewhere (default none)
 #   CXX=clang++              g++ 12 or newer, clang 14 or newer
+#   CPPFLAGS= LDFLAGS=       where libraries are, if not where the compiler looks: -I… and -L…
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := all
@@ -34,18 +35,19 @@ CUDA ?= $(if $(shell command -v nvcc),1,0)
 ARCH ?= $(if $(filter x86_64,$(machine)),native)
 arch_flag := $(if $(ARCH),$(if $(filter x86_64,$(machine)),-march=,-mcpu=)$(ARCH))
 
-CPPFLAGS += -I. -MMD -MP
-CXXFLAGS += -std=c++20 -pthread $(arch_flag) \
+cpp_flags := -I. -MMD -MP $(CPPFLAGS)
+cxx_flags := -std=c++20 -pthread $(arch_flag) \
   -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wno-missing-field-initializers \
   $(if $(filter 1,$(WERROR)),$(if $(SAN),,-Werror)) \
   $(if $(filter 1,$(DEBUG)),-O0 -g,$(if $(SAN),-O1,-O3)) \
   -fno-math-errno -fno-trapping-math \
   -ffp-contract=off \
-  $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all -g1 -Wno-stringop-overflow)
+  $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all -g1 -Wno-stringop-overflow) \
+  $(CXXFLAGS)
 # -ffp-contract=off: the same source gives the same bits on every compiler and architecture.
 # Instrumented code misleads the compiler's flow analysis, so warnings are errors in plain builds only.
-LDFLAGS += -pthread $(if $(SAN),-fsanitize=$(SAN))
-LDLIBS += -lopenblas -lfmt -lz
+ld_flags := -pthread $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
+ld_libs := $(LDLIBS) -lopenblas -lfmt -lz
 
 # ---- sources -------------------------------------------------------------------------------------
 cuda_src := $(if $(filter 1,$(CUDA)),$(wildcard tensor/cuda/*.cu))
@@ -64,45 +66,49 @@ tests: $(BUILD)/tandem_tests $(programs)
 
 $(programs): $(BUILD)/%: $(BUILD)/obj/apps/%/main.o $(BUILD)/libtandem.a
 	$(link)
-$(BUILD)/bench_kernels: private LDLIBS += -lbenchmark
+$(BUILD)/bench_kernels: private ld_libs += -lbenchmark
 $(BUILD)/tandem_tests: $(call object,$(test_src)) $(BUILD)/libtandem.a
 	$(link)
 define link
 	@echo "  link  $@"
-	@$(CXX) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(LDLIBS)
+	@$(CXX) $(ld_flags) -o $@ $(filter %.o %.a,$^) $(ld_libs)
 endef
 
-$(BUILD)/libtandem.a: $(call object,$(lib_src))
+$(BUILD)/libtandem.a: $(call object,$(lib_src)) $(BUILD)/sources
 	@echo "  ar    $@"
-	@rm -f $@ && $(AR) rcs $@ $^
+	@rm -f $@ && $(AR) rcs $@ $(filter %.o,$^)
 
 $(BUILD)/obj/%.o: %.cpp $(BUILD)/flags | detected
 	@mkdir -p $(@D)
 	@echo "  c++   $<"
-	@$(CXX) $(CPPFLAGS) $(CXXFLAGS) -c -o $@ $<
+	@$(CXX) $(cpp_flags) $(cxx_flags) -c -o $@ $<
 
-# Objects are built anew when the compiler or its flags change, and the library when a source goes.
-flags_now := $(CXX) $(CPPFLAGS) $(CXXFLAGS) $(LDFLAGS) $(LDLIBS) : $(lib_src)
+# Objects are built anew when the compiler or its flags change, the library when a source comes or goes.
+define remember
+	@mkdir -p $(@D)
+	@[ "$$(cat $@ 2>/dev/null)" = '$(1)' ] || echo '$(1)' >$@
+endef
 .PHONY: force
 $(BUILD)/flags: force
-	@mkdir -p $(@D)
-	@[ "$$(cat $@ 2>/dev/null)" = '$(flags_now)' ] || echo '$(flags_now)' >$@
+	$(call remember,$(CXX) $(cpp_flags) $(cxx_flags) $(ld_flags) $(ld_libs))
+$(BUILD)/sources: force
+	$(call remember,$(lib_src))
 
 detected: | have-deps
 	@echo "tandem: $$($(CXX) -dumpfullversion -dumpversion | head -1 | sed 's|^|$(notdir $(CXX)) |')" \
-	  "on $(machine), $$(scripts/detect blas), $$(scripts/detect mpi)," \
+	  "on $(machine), $$(CXX="$(CXX)" CPPFLAGS="$(CPPFLAGS)" scripts/detect blas), $$(scripts/detect mpi)," \
 	  "$(if $(cuda_src),$$(scripts/detect cuda),$(if $(filter 1,$(CUDA)),$$(scripts/detect cuda) (found; this version has no CUDA backend),no CUDA)) -> $(BUILD)/"
 
 .PHONY: have-deps
 have-deps:
-	@CXX="$(CXX)" scripts/deps --check
+	@CXX="$(CXX)" CPPFLAGS="$(CPPFLAGS)" scripts/deps --check
 
 -include $(objects:.o=.d)
 
 # ---- for people ----------------------------------------------------------------------------------
 .PHONY: deps demo check test bench data format format-check clean help
 deps:
-	@CXX="$(CXX)" scripts/deps
+	@CXX="$(CXX)" CPPFLAGS="$(CPPFLAGS)" scripts/deps
 
 # Set up, build, get the data, train.
 demo: deps
@@ -113,7 +119,7 @@ demo: deps
 # Set up, build, test; then the same under the address and undefined-behaviour sanitizers (or, with
 # SAN=…, under those alone).
 check: deps
-	@scripts/check $(if $(SAN),"SAN=$(SAN)","" "SAN=address,undefined")
+	+@scripts/check $(if $(SAN),"SAN=$(SAN)","" "SAN=address,undefined")
 
 # The tests alone, in one variant.
 test: tests
@@ -148,4 +154,4 @@ help:
 	@echo "make format       format the sources; make format-check only looks"
 	@echo "make clean        remove build/"
 	@echo
-	@sed -n 's/^# *\(.*=.*\)/  \1/p' Makefile | head -6
+	@sed -n 's/^# *\(.*=.*\)/  \1/p' Makefile | head -7
