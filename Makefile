@@ -11,7 +11,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
-ifeq ($(filter -j%,$(MAKEFLAGS)),)
+ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS)),0)  # all cores, unless told otherwise
 MAKEFLAGS += -j$(shell nproc)
 endif
 
@@ -33,6 +33,9 @@ BUILD := build$(variant)
 machine := $(shell uname -m)
 CUDA ?= $(if $(shell command -v nvcc),1,0)
 ARCH ?= $(if $(filter x86_64,$(machine)),native)
+ifeq ($(CUDA)$(shell command -v nvcc),1)
+$(error CUDA=1, but nvcc is not on the PATH)
+endif
 arch_flag := $(if $(ARCH),$(if $(filter x86_64,$(machine)),-march=,-mcpu=)$(ARCH))
 
 cpp_flags := -I. -MMD -MP $(CPPFLAGS)
@@ -42,9 +45,10 @@ cxx_flags := -std=c++20 -pthread $(arch_flag) \
   $(if $(filter 1,$(DEBUG)),-O0 -g,$(if $(SAN),-O1,-O3)) \
   -fno-math-errno -fno-trapping-math \
   -ffp-contract=off \
-  $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all -g1 -Wno-stringop-overflow) \
+  $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all -g1 -Wno-stringop-overflow \
+    -Wno-unknown-warning-option) \
   $(CXXFLAGS)
-# -ffp-contract=off: the same source gives the same bits on every compiler and architecture.
+# -ffp-contract=off: our own arithmetic gives the same bits on every compiler and architecture.
 # Instrumented code misleads the compiler's flow analysis, so warnings are errors in plain builds only.
 ld_flags := -pthread $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
 ld_libs := $(LDLIBS) -lopenblas -lfmt -lz
@@ -67,7 +71,7 @@ tests: $(BUILD)/tandem_tests $(programs)
 $(programs): $(BUILD)/%: $(BUILD)/obj/apps/%/main.o $(BUILD)/libtandem.a
 	$(link)
 $(BUILD)/bench_kernels: private ld_libs += -lbenchmark
-$(BUILD)/tandem_tests: $(call object,$(test_src)) $(BUILD)/libtandem.a
+$(BUILD)/tandem_tests: $(call object,$(test_src)) $(BUILD)/libtandem.a $(BUILD)/sources
 	$(link)
 define link
 	@echo "  link  $@"
@@ -83,7 +87,8 @@ $(BUILD)/obj/%.o: %.cpp $(BUILD)/flags | detected
 	@echo "  c++   $<"
 	@$(CXX) $(cpp_flags) $(cxx_flags) -c -o $@ $<
 
-# Objects are built anew when the compiler or its flags change, the library when a source comes or goes.
+# Objects are built anew when the compiler or its flags change, what is linked
+# when a source comes or goes.
 define remember
 	@mkdir -p $(@D)
 	@[ "$$(cat $@ 2>/dev/null)" = '$(1)' ] || echo '$(1)' >$@
@@ -92,7 +97,7 @@ endef
 $(BUILD)/flags: force
 	$(call remember,$(CXX) $(cpp_flags) $(cxx_flags) $(ld_flags) $(ld_libs))
 $(BUILD)/sources: force
-	$(call remember,$(lib_src))
+	$(call remember,$(lib_src) $(test_src))
 
 detected: | have-deps
 	@echo "tandem: $$($(CXX) -dumpfullversion -dumpversion | head -1 | sed 's|^|$(notdir $(CXX)) |')" \
@@ -113,8 +118,9 @@ deps:
 # Set up, build, get the data, train.
 demo: deps
 	@$(MAKE) --no-print-directory $(BUILD)/mnist_mlp
-	@data/fetch mnist || data/fetch fashion-mnist || true
-	$(BUILD)/mnist_mlp
+	@data=synthetic; \
+	for name in mnist fashion-mnist; do data/fetch $$name && data=datasets/$$name && break; done; \
+	set -x; $(BUILD)/mnist_mlp --data $$data
 
 # Set up, build, test; then the same under the address and undefined-behaviour sanitizers (or, with
 # SAN=…, under those alone).
@@ -134,11 +140,12 @@ bench: $(BUILD)/bench_step $(BUILD)/bench_kernels
 data:
 	@data/fetch
 
-cxx_files := $(shell git ls-files -co --exclude-standard '*.h' '*.cpp' '*.cu' 2>/dev/null)
+cxx_files = $(shell find tensor autograd layers data dist train apps tests -name '*.h' -o -name '*.cpp' -o -name '*.cu')
+have_clang_format = command -v clang-format >/dev/null || { echo "clang-format is not installed" >&2; exit 2; }
 format:
-	@clang-format -i $(cxx_files)
+	@$(have_clang_format); clang-format -i $(cxx_files)
 format-check:
-	@clang-format --dry-run -Werror $(cxx_files)
+	@$(have_clang_format); clang-format --dry-run -Werror $(cxx_files)
 
 clean:
 	rm -rf build

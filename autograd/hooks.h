@@ -15,7 +15,7 @@ class Hooks {
   virtual void before_use(Parameter&) {}
 
   // Backward has added the last contribution to the parameter's gradient; exactly once per step,
-  // in the reverse order of use in forward. Must not block.
+  // in the reverse order of first use in forward. Must not block.
   virtual void on_grad_ready(Parameter&) {}
 };
 

@@ -23,8 +23,8 @@ void place(Parameter& p, Tensor value) {
 
 }  // namespace
 
-Parameter::Parameter(const Shape& shape_, std::vector<float> initial_, bool trainable_)
-    : shape(shape_), initial(std::move(initial_)), trainable(trainable_) {
+Parameter::Parameter(const Shape& of, std::vector<float> values, bool is_trainable)
+    : shape(of), initial(std::move(values)), trainable(is_trainable) {
   require(static_cast<std::int64_t>(initial.size()) == shape.count(),
           "{} initial values do not fill the shape {}", initial.size(), shape);
 }

@@ -12,7 +12,9 @@
 namespace tandem {
 
 struct Parameter {
-  Parameter(const Shape& shape_, std::vector<float> initial_, bool trainable_ = true);
+  Parameter(const Shape& of, std::vector<float> values, bool is_trainable = true);
+  Parameter(const Parameter&) = delete;  // sets and tapes know it by its address
+  Parameter& operator=(const Parameter&) = delete;
 
   Shape shape;
   std::vector<float> initial;  // moved into `value` by the ParameterSet
@@ -23,11 +25,6 @@ struct Parameter {
   std::int64_t index = -1;   // position in the set, the order in which forward meets them
   std::int64_t offset = -1;  // first element in the flat buffers
   Tensor value, gradient, momentum;
-
-  // Used by the tape within one step: how often forward used the parameter and has not been
-  // answered by backward, and whether `gradient` holds a first contribution.
-  int pending_uses = 0;
-  bool has_gradient = false;
 };
 
 class ParameterSet {

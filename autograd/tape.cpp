@@ -5,7 +5,8 @@
 namespace tandem {
 
 void Tape::begin(Mode mode, const Random& random) {
-  drop_nodes();
+  nodes_.clear();
+  uses_.clear();
   mode_ = mode;
   random_ = random;
   random_streams_ = 0;
@@ -14,9 +15,11 @@ void Tape::begin(Mode mode, const Random& random) {
 Var Tape::use(Parameter& parameter) {
   if (hooks_) hooks_->before_use(parameter);
   if (!training() || !parameter.trainable) return Var{parameter.value};
+  const auto index = static_cast<std::size_t>(parameter.index);
+  if (uses_.size() <= index) uses_.resize(index + 1);
+  ++uses_[index].pending;
   Node leaf{parameter.shape, parameter.value.dtype()};
   leaf.parameter = &parameter;
-  ++parameter.pending_uses;
   return Var{parameter.value, append(std::move(leaf))};
 }
 
@@ -25,11 +28,19 @@ int Tape::append(Node node) {
   return static_cast<int>(nodes_.size()) - 1;
 }
 
+Tape::Node& Tape::node_at(int index) {
+  require(index >= 0 && static_cast<std::size_t>(index) < nodes_.size(),
+          "value {} is not on the tape: it belongs to a step that is over", index);
+  return nodes_[static_cast<std::size_t>(index)];
+}
+
 std::optional<GradientSlot> Tape::gradient_slot(int index) {
   if (index == Var::kConstant) return std::nullopt;
-  Node& node = nodes_[static_cast<std::size_t>(index)];
-  if (Parameter* p = node.parameter)
-    return GradientSlot{p->gradient, std::exchange(p->has_gradient, true)};
+  Node& node = node_at(index);
+  if (const Parameter* p = node.parameter) {
+    bool& has_gradient = uses_[static_cast<std::size_t>(p->index)].has_gradient;
+    return GradientSlot{p->gradient, std::exchange(has_gradient, true)};
+  }
   const bool accumulate = node.gradient.defined();
   if (!accumulate)
     node.gradient = Tensor::empty(node.shape, node.dtype, *device_);
@@ -40,7 +51,7 @@ std::optional<GradientSlot> Tape::gradient_slot(int index) {
 
 void Tape::add_gradient(int index, const Tensor& contribution) {
   if (index == Var::kConstant) return;
-  Node& node = nodes_[static_cast<std::size_t>(index)];
+  Node& node = node_at(index);
   if (!node.parameter && !node.gradient.defined()) {
     node.gradient = contribution;
     return;
@@ -69,31 +80,22 @@ void Tape::backward(const Var& loss, const ParameterSet& parameters) {
     Node node = std::move(nodes_.back());
     nodes_.pop_back();
     if (Parameter* p = node.parameter) {
-      if (--p->pending_uses == 0 && p->has_gradient && hooks_) hooks_->on_grad_ready(*p);
+      Use& use = uses_[static_cast<std::size_t>(p->index)];
+      if (--use.pending > 0 || !use.has_gradient) continue;
+      use.ready = true;
+      if (hooks_) hooks_->on_grad_ready(*p);
     } else if (node.gradient.defined()) {
       node.operation->backward(*this, node.gradient);
     }
   }
-  device_.reset();
 
-  const Parameter* missed = nullptr;
-  for (Parameter* p : parameters.trainable())
-    if (!std::exchange(p->has_gradient, false) && !missed) missed = p;
-  if (missed)
-    throw std::logic_error(fmt::format(
-        "parameter {} received no gradient: forward did not use it, or the loss does not depend "
-        "on it",
-        missed->name));
-}
-
-// Drops a recorded step that never ran backward.
-void Tape::drop_nodes() {
-  for (Node& node : nodes_) {
-    if (!node.parameter) continue;
-    node.parameter->pending_uses = 0;
-    node.parameter->has_gradient = false;
+  for (const Parameter* p : parameters.trainable()) {
+    const auto index = static_cast<std::size_t>(p->index);
+    require(index < uses_.size() && uses_[index].ready,
+            "parameter {} received no gradient: forward did not use it, or the loss does not "
+            "depend on it",
+            p->name);
   }
-  nodes_.clear();
 }
 
 }  // namespace tandem

@@ -4,8 +4,8 @@
 // beginning. The order is topological by construction and the same on every rank. Using a
 // parameter appends a leaf. All operations that read the leaf come later on the tape, so when the
 // walk reaches it, its gradient is complete; when it reaches the parameter's last remaining leaf,
-// on_grad_ready fires. Right after the backward of the layer that owns it, that is, while the
-// layers below still have to be computed.
+// on_grad_ready fires. That is right after the backward of the layer that owns the parameter, while
+// the layers below still have to be computed.
 #pragma once
 
 #include <cstdint>
@@ -106,13 +106,21 @@ class Tape {
     OperationPtr operation{nullptr, {}};
   };
 
+  // What the step knows of a parameter.
+  struct Use {
+    int pending = 0;            // leaves on the tape that the walk has not reached
+    bool has_gradient = false;  // its gradient holds a first contribution of this step
+    bool ready = false;
+  };
+
   int append(Node node);
-  void drop_nodes();
+  Node& node_at(int index);
 
   // Declared before the nodes that live in it.
   std::pmr::unsynchronized_pool_resource pool_;
   std::vector<Node> nodes_;
-  std::optional<Device> device_;  // of the step whose backward is running
+  std::vector<Use> uses_;         // by the parameter's index
+  std::optional<Device> device_;  // where gradients are made: where the loss is
   Mode mode_ = Mode::inference;
   Hooks* hooks_ = nullptr;
   Random random_;

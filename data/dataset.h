@@ -1,7 +1,6 @@
 // A finite set of labelled images, read by index. Reading is const and may happen on any thread.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>

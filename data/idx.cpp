@@ -2,41 +2,59 @@
 
 #include <zlib.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <memory>
 #include <span>
+#include <string>
 
+#include "data/regular_file.h"
 #include "tensor/error.h"
 
 namespace tandem {
 namespace {
 
 constexpr std::uint8_t kUnsignedByte = 0x08;
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 32;  // the set is held in memory
 
 // Reads plain and gzip files alike; zlib tells them apart.
 class File {
  public:
-  explicit File(const std::filesystem::path& path) : path_(path.string()) {
-    if (std::filesystem::is_directory(path))
-      throw UserError("{} is a folder, not an IDX file", path_);
+  explicit File(const std::filesystem::path& path)
+      : path_(path.string()), file_bytes_(regular_file_bytes(path)) {
     file_.reset(gzopen(path_.c_str(), "rb"));
     if (!file_) throw UserError("cannot open {}: {}", path_, std::strerror(errno));
     gzbuffer(file_.get(), 1 << 17);
-    compressed_ = gzdirect(file_.get()) == 0;
+    plain_ = gzdirect(file_.get()) == 1;
   }
 
-  // Fills `out`, or says what is wrong.
-  void read(std::span<std::uint8_t> out) {
+  // Fills `out`; `still` more bytes are expected after it.
+  void read(std::span<std::uint8_t> out, std::uint64_t still = 0) {
     while (!out.empty()) {
-      const int got = gzread(file_.get(), out.data(),
-                             static_cast<unsigned>(std::min<std::size_t>(out.size(), 1 << 20)));
+      const std::size_t most = std::min<std::size_t>(out.size(), 1 << 20);
+      const int got = gzread(file_.get(), out.data(), static_cast<unsigned>(most));
       check_stream(got);
       if (got == 0)
-        throw UserError("{} is truncated: {} more bytes were expected", path_, out.size());
+        throw UserError("{} is truncated: {} more bytes were expected", path_, out.size() + still);
       out = out.subspan(static_cast<std::size_t>(got));
     }
+  }
+
+  // The next `bytes` bytes. Memory is taken as they come: a gzip header may promise anything.
+  std::vector<std::uint8_t> read_vector(std::uint64_t bytes) {
+    if (plain_ && bytes > file_bytes_)
+      throw UserError("{} is truncated: its header promises {} bytes, but it has {}", path_, bytes,
+                      file_bytes_);
+    constexpr std::uint64_t kPiece = 1 << 24;
+    std::vector<std::uint8_t> all;
+    while (all.size() < bytes) {
+      const std::uint64_t piece = std::min(kPiece, bytes - all.size());
+      all.resize(all.size() + piece);
+      read(std::span(all).last(piece), bytes - all.size());
+    }
+    return all;
   }
 
   // Reads past the last element; for gzip this also verifies the checksum.
@@ -45,11 +63,6 @@ class File {
     const int got = gzread(file_.get(), &extra, 1);
     check_stream(got);
     if (got != 0) throw UserError("{} is longer than its header says", path_);
-  }
-
-  // The most bytes that the file can hold: deflate shrinks at most 1032 to 1.
-  std::uint64_t most_bytes() const {
-    return std::filesystem::file_size(path_) * (compressed_ ? 1032 : 1);
   }
 
   const std::string& path() const { return path_; }
@@ -68,8 +81,9 @@ class File {
     void operator()(gzFile file) const { gzclose(file); }
   };
   std::string path_;
+  std::uint64_t file_bytes_;
   std::unique_ptr<gzFile_s, Close> file_;
-  bool compressed_ = false;
+  bool plain_ = false;
 };
 
 }  // namespace
@@ -81,7 +95,7 @@ IdxFile read_idx(const std::filesystem::path& path, int rank) {
   if (magic[0] != 0 || magic[1] != 0 || magic[2] != kUnsignedByte || magic[3] != rank)
     throw UserError(
         "{} is not an IDX file of {}-dimensional bytes: its magic number is "
-        "{:02x}{:02x}{:02x}{:02x}, not 00000{}{:02x}",
+        "{:02x}{:02x}{:02x}{:02x}, not 0000{:02x}{:02x}",
         file.path(), rank, magic[0], magic[1], magic[2], magic[3], kUnsignedByte, rank);
 
   IdxFile idx;
@@ -92,14 +106,11 @@ IdxFile read_idx(const std::filesystem::path& path, int rank) {
     const std::uint64_t value = std::uint64_t{size[0]} << 24 | std::uint64_t{size[1]} << 16 |
                                 std::uint64_t{size[2]} << 8 | size[3];
     idx.sizes.push_back(static_cast<std::int64_t>(value));
-    // Stays below 2⁶⁴: both factors are checked against what a file can hold, or are 32-bit.
-    bytes *= value;
-    if (bytes > file.most_bytes())
-      throw UserError("{} is truncated: its header promises more than the {} bytes it has",
-                      file.path(), std::filesystem::file_size(path));
+    if (__builtin_mul_overflow(bytes, value, &bytes) || bytes > kMostBytes)
+      throw UserError("{} promises more than {} bytes, the most that can be read", file.path(),
+                      kMostBytes);
   }
-  idx.bytes.resize(bytes);
-  file.read(idx.bytes);
+  idx.bytes = file.read_vector(bytes);
   file.expect_end();
   return idx;
 }

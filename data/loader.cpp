@@ -1,5 +1,8 @@
 #include "data/loader.h"
 
+#include <numeric>
+#include <utility>
+
 #include "tensor/error.h"
 
 namespace tandem {
@@ -9,7 +12,7 @@ std::vector<std::int64_t> epoch_order(std::int64_t size, const LoaderOptions& op
                                       std::int64_t epoch) {
   if (options.training) return shuffled_order(size, options.seed, epoch);
   std::vector<std::int64_t> order(static_cast<std::size_t>(size));
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int64_t>(i);
+  std::iota(order.begin(), order.end(), 0);
   return order;
 }
 
@@ -23,9 +26,10 @@ Loader::Loader(std::shared_ptr<const Dataset> dataset, const Normalisation& norm
       plan_{dataset_->size(), options.batch, options.training, options.workers, options.rank},
       pixels_(static_cast<std::size_t>(dataset_->image_shape().count())) {
   require(host.is_cpu(), "a loader makes its batches in host memory, not on {}", host.name());
-  if (batches_per_epoch() == 0)
-    throw UserError("--batch {} is larger than the training set of {} samples", options.batch,
-                    dataset_->size());
+  require(options.batch >= 1 && options.rank >= 0 && options.rank < options.workers &&
+              batches_per_epoch() >= 1,
+          "{} samples cannot be loaded in batches of {} by worker {} of {}", dataset_->size(),
+          options.batch, options.rank, options.workers);
   for (std::size_t c = 0; c < normalisation.mean.size(); ++c) {
     scale_.push_back(1 / (255 * normalisation.deviation[c]));
     offset_.push_back(-normalisation.mean[c] / normalisation.deviation[c]);
@@ -85,7 +89,8 @@ Batch Loader::make(std::span<const std::int64_t> samples, std::int64_t epoch) {
   float* image = batch.images.data<float>();
   std::int32_t* label = batch.labels.data<std::int32_t>();
   const std::size_t channels = scale_.size();
-  const Random random = Random(options_.seed).split(0xa06).split(static_cast<std::uint64_t>(epoch));
+  const Random random =
+      Random(options_.seed, Purpose::augmentation).split(static_cast<std::uint64_t>(epoch));
 
   for (const std::int64_t sample : samples) {
     *label++ = dataset_->read(sample, pixels_);

@@ -9,6 +9,8 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
+#include <stop_token>
 #include <thread>
 #include <vector>
 

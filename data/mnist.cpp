@@ -1,5 +1,7 @@
 #include "data/mnist.h"
 
+#include <system_error>
+
 #include "data/idx.h"
 #include "data/synthetic_digits.h"
 #include "tensor/error.h"
@@ -11,10 +13,15 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t kClasses = 10;
 
+bool is_folder(const fs::path& path) {
+  std::error_code error;
+  return fs::is_directory(path, error);
+}
+
 // The file, plain or with .gz behind its name; an empty path if neither is there.
 fs::path find(const fs::path& folder, const std::string& name) {
   for (const std::string& candidate : {name, name + ".gz"})
-    if (fs::exists(folder / candidate)) return folder / candidate;
+    if (std::error_code error; fs::exists(folder / candidate, error)) return folder / candidate;
   return {};
 }
 
@@ -55,7 +62,7 @@ DataSplit synthetic(const std::string& reason) {
 }  // namespace
 
 DataSplit load_mnist(const fs::path& folder) {
-  if (!fs::is_directory(folder))
+  if (!is_folder(folder))
     throw UserError("the data folder {} does not exist; `make data` makes datasets/mnist",
                     folder.string());
   const auto train = load_half(folder, "train");
@@ -66,7 +73,7 @@ DataSplit open_mnist(const std::string& data) {
   if (data == "synthetic") return synthetic("");
   if (!data.empty()) return load_mnist(data);
   for (const fs::path folder : {"datasets/mnist", "datasets/fashion-mnist"})
-    if (fs::is_directory(folder)) return load_mnist(folder);
+    if (is_folder(folder)) return load_mnist(folder);
   return synthetic(
       " (neither datasets/mnist nor datasets/fashion-mnist is here; `make data` "
       "fetches them)");

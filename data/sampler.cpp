@@ -18,7 +18,7 @@ std::vector<std::int64_t> shuffled_order(std::int64_t size, std::uint64_t seed,
                                          std::int64_t epoch) {
   std::vector<std::int64_t> order(static_cast<std::size_t>(size));
   std::iota(order.begin(), order.end(), 0);
-  Random random = Random(seed).split(0x5f1e).split(static_cast<std::uint64_t>(epoch));
+  Random random = Random(seed, Purpose::order).split(static_cast<std::uint64_t>(epoch));
   for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
   return order;
 }

@@ -161,7 +161,7 @@ void draw_digit(int digit, Random random, std::span<std::uint8_t> pixels) {
 }  // namespace
 
 std::shared_ptr<const InMemoryDataset> synthetic_digits(std::int64_t count, std::uint64_t seed) {
-  const Random random = Random(seed).split(0xd161);
+  const Random random(seed, Purpose::drawing);
   std::vector<std::uint8_t> pixels(static_cast<std::size_t>(count) * kSize * kSize);
   std::vector<std::uint8_t> labels(static_cast<std::size_t>(count));
   for (std::size_t i = 0; i < labels.size(); ++i) {

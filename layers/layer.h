@@ -12,7 +12,10 @@ namespace tandem {
 
 class Layer {
  public:
+  Layer() = default;
   virtual ~Layer() = default;
+  Layer(const Layer&) = delete;
+  Layer& operator=(const Layer&) = delete;
 
   virtual Var forward(Tape& tape, const Var& x) = 0;
 

@@ -1,5 +1,5 @@
-// What a device must be able to do. The two implementations are tensor/cpu and tensor/cuda; tests
-// hold every call against a slow, obvious reference.
+// What a device must be able to do: implemented by tensor/cpu, to be implemented by tensor/cuda.
+// Tests hold every call against a slow, obvious reference.
 //
 // Calls are made by the worker's compute thread. On the CPU they return when the work is done; on
 // a GPU they are queued on the worker's stream. Outputs are allocated by the caller, on this
@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 
 #include "tensor/memory_pool.h"
 #include "tensor/random.h"
@@ -62,8 +63,8 @@ class Backend {
 
   // Element-wise.
   virtual void add(const Tensor& a, const Tensor& b, const Tensor& y) = 0;  // y may be a or b
-  virtual void relu(const Tensor& x, const Tensor& y) = 0;
-  // dx = dy where y > 0, else 0.
+  virtual void relu(const Tensor& x, const Tensor& y) = 0;                  // NaN stays NaN
+  // dx = 0 where y <= 0, else dy.
   virtual void relu_gradient(const Tensor& y, const Tensor& dy, const Tensor& dx,
                              bool accumulate) = 0;
   // y[i] = x[i] / keep with probability `keep`, else 0; i and `random` alone decide, so the same

@@ -1,13 +1,13 @@
 // The three kinds of errors, kept apart because they end differently (train/app.h):
 //   UserError    a wrong option, file or size: one sentence, exit status 2
-//   SystemError  the environment failed (memory, disk, a peer): one sentence, exit status 1
-//   logic_error  a contract inside Tandem was broken: a bug, exit status 1
+//   SystemError  the environment (memory, disk, a peer) or the training itself failed: exit status
+//   1 logic_error  a contract inside Tandem was broken: a bug, exit status 1
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <stdexcept>
-#include <utility>
+#include <string>
 
 namespace tandem {
 
@@ -15,21 +15,23 @@ class UserError : public std::runtime_error {
  public:
   template <class... Args>
   explicit UserError(fmt::format_string<Args...> message, Args&&... args)
-      : std::runtime_error(fmt::format(message, std::forward<Args>(args)...)) {}
+      : std::runtime_error(fmt::vformat(message, fmt::make_format_args(args...))) {}
 };
 
 class SystemError : public std::runtime_error {
  public:
   template <class... Args>
   explicit SystemError(fmt::format_string<Args...> message, Args&&... args)
-      : std::runtime_error(fmt::format(message, std::forward<Args>(args)...)) {}
+      : std::runtime_error(fmt::vformat(message, fmt::make_format_args(args...))) {}
 };
+
+[[noreturn]] void broken_contract(fmt::string_view message, fmt::format_args args);
 
 // Checks a contract between parts of Tandem. Always on, also in release builds.
 template <class... Args>
 void require(bool holds, fmt::format_string<Args...> message, Args&&... args) {
   if (!holds) [[unlikely]]
-    throw std::logic_error(fmt::format(message, std::forward<Args>(args)...));
+    broken_contract(message, fmt::make_format_args(args...));
 }
 
 }  // namespace tandem

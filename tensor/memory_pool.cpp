@@ -9,7 +9,6 @@
 namespace tandem {
 
 std::size_t MemoryPool::size_class(std::size_t bytes) {
-  constexpr std::size_t kAlignment = 64;
   if (bytes <= kAlignment) return kAlignment;
   if (bytes > std::numeric_limits<std::size_t>::max() / 2) return bytes;  // will not be had anyway
   const std::size_t step = std::max(kAlignment, std::bit_floor(bytes - 1) / 4);

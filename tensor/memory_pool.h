@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "tensor/storage.h"
@@ -35,7 +36,8 @@ class MemoryPool {
   std::size_t held_bytes() const;  // in use and free together
 
   // Sizes are rounded up to four classes per power of two, so that at most 25% is wasted, and to
-  // multiples of 64 bytes.
+  // multiples of kAlignment: a cache line, and the widest vector.
+  static constexpr std::size_t kAlignment = 64;
   static std::size_t size_class(std::size_t bytes);
 
  private:

@@ -30,12 +30,17 @@ inline double portable_log(double x) {
   return 2 * z * series + exponent * 0.69314718055994530942;
 }
 
+// What a seed's numbers are for. Each purpose has streams of its own.
+enum class Purpose : std::uint64_t { weights, order, augmentation, dropout, drawing };
+
 class Random {
  public:
   Random() = default;
   explicit constexpr Random(std::uint64_t key) : key_(mix64(key ^ 0x74616e64656dULL)) {}
+  constexpr Random(std::uint64_t seed, Purpose purpose)
+      : Random(Random(seed).split(static_cast<std::uint64_t>(purpose))) {}
 
-  // An independent stream for purpose `id`: by seed, then by epoch, then by sample, and so on.
+  // An independent stream for purpose `id`: by epoch, then by sample, and so on.
   constexpr Random split(std::uint64_t id) const {
     Random other;
     other.key_ = mix64(key_ + mix64(id + 0x9e3779b97f4a7c15ULL));

@@ -1,14 +1,12 @@
 // The sizes of a tensor, outermost first. Held inline: copying a shape never allocates.
 #pragma once
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <initializer_list>
 #include <span>
-#include <string_view>
+#include <string>
 
 #include "tensor/error.h"
 
@@ -41,6 +39,8 @@ class Shape {
     return product;
   }
 
+  std::string str() const;  // "[100, 784]"
+
   friend bool operator==(const Shape& a, const Shape& b) {
     return std::ranges::equal(a.sizes(), b.sizes());
   }
@@ -52,11 +52,14 @@ class Shape {
 
 }  // namespace tandem
 
-// Printed as [100, 784].
+// {} in a message; the text is made only if the message is.
 template <>
-struct fmt::formatter<tandem::Shape> : fmt::formatter<std::string_view> {
-  auto format(const tandem::Shape& shape, format_context& context) const {
-    return fmt::format_to(context.out(), "[{}]", fmt::join(shape.sizes(), ", "));
+struct fmt::formatter<tandem::Shape> {
+  constexpr auto parse(format_parse_context& context) { return context.begin(); }
+  template <class Context>
+  auto format(const tandem::Shape& shape, Context& context) const {
+    const std::string text = shape.str();
+    return std::copy(text.begin(), text.end(), context.out());
   }
 };
 

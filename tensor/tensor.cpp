@@ -42,7 +42,11 @@ Tensor Tensor::clone() const {
 
 double Tensor::item() const {
   require(count() == 1, "item() needs one element, not the shape {}", shape_);
-  return with_float_type(dtype_, [&]<class T>() { return static_cast<double>(to_host<T>()[0]); });
+  return with_float_type(dtype_, [&]<class T>() {
+    T value{};
+    copy_bytes_to_host(DtypeOf<T>::value, std::as_writable_bytes(std::span(&value, 1)));
+    return static_cast<double>(value);
+  });
 }
 
 void Tensor::copy_bytes_from_host(Dtype dtype, std::span<const std::byte> bytes) {

@@ -1,10 +1,12 @@
 #include "train/files.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <system_error>
 #include <utility>
 
 #include "tensor/error.h"
@@ -18,7 +20,27 @@ fs::path folder_of(const fs::path& path) {
   return path.has_parent_path() ? path.parent_path() : fs::path(".");
 }
 
-bool is_special(const fs::path& path) { return fs::exists(path) && !fs::is_regular_file(path); }
+// Pipes and devices, and what stands for an open file, cannot be replaced by a new file.
+bool is_written_directly(const fs::path& path) {
+  const std::string name = path.string();
+  if (name.starts_with("/dev/") || name.starts_with("/proc/")) return true;
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  return fs::exists(status) && !fs::is_regular_file(status);
+}
+
+// Where the bytes really go: a link is followed, not replaced.
+fs::path destination(const fs::path& path) {
+  std::error_code error;
+  const fs::path real = fs::canonical(path, error);
+  return error ? path : real;
+}
+
+fs::path temporary_for(const fs::path& path) {
+  fs::path temporary = path;
+  temporary += fmt::format(".tmp.{}", ::getpid());
+  return temporary;
+}
 
 class Descriptor {
  public:
@@ -58,37 +80,42 @@ class Descriptor {
 }  // namespace
 
 void check_writable(const std::string& option, const fs::path& path) {
-  if (fs::is_directory(path)) throw UserError("{}: {} is a folder", option, path.string());
-  const fs::path folder = folder_of(path);
-  if (!fs::is_directory(folder))
-    throw UserError("{}: the folder {} does not exist", option, folder.string());
-  const fs::path& target = is_special(path) ? path : folder;
-  if (::access(target.c_str(), W_OK) != 0)
-    throw UserError("{}: cannot write to {}: {}", option, target.string(), std::strerror(errno));
+  std::error_code error;
+  if (fs::is_directory(path, error)) throw UserError("{}: {} is a folder", option, path.string());
+  try {
+    if (is_written_directly(path)) {
+      Descriptor(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+    } else {
+      const fs::path temporary = temporary_for(destination(path));
+      Descriptor(temporary, O_WRONLY | O_CREAT | O_CLOEXEC);
+      ::unlink(temporary.c_str());
+    }
+  } catch (const SystemError& e) {
+    throw UserError("{}: {}", option, e.what());
+  }
 }
 
 void write_file(const fs::path& path, std::span<const std::span<const std::byte>> pieces) {
-  if (is_special(path)) {
-    Descriptor file(path, O_WRONLY | O_CLOEXEC);
+  if (is_written_directly(path)) {
+    Descriptor file(path, O_WRONLY | O_APPEND | O_CLOEXEC);
     for (const auto& piece : pieces) file.write(piece);
     file.close();
     return;
   }
-  fs::path temporary = path;
-  temporary += fmt::format(".tmp.{}", ::getpid());
+  const fs::path target = destination(path), temporary = temporary_for(target);
   try {
     Descriptor file(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC);
     for (const auto& piece : pieces) file.write(piece);
     file.sync();
     file.close();
-    if (::rename(temporary.c_str(), path.c_str()) != 0)
-      throw SystemError("cannot rename {} to {}: {}", temporary.string(), path.string(),
+    if (::rename(temporary.c_str(), target.c_str()) != 0)
+      throw SystemError("cannot rename {} to {}: {}", temporary.string(), target.string(),
                         std::strerror(errno));
   } catch (...) {
     ::unlink(temporary.c_str());
     throw;
   }
-  Descriptor(folder_of(path), O_RDONLY | O_DIRECTORY | O_CLOEXEC).sync();
+  Descriptor(folder_of(target), O_RDONLY | O_DIRECTORY | O_CLOEXEC).sync();
 }
 
 void write_file(const fs::path& path, const std::string& text) {

@@ -12,8 +12,8 @@ namespace tandem {
 void check_writable(const std::string& option, const std::filesystem::path& path);
 
 // Writes the pieces one after the other to a temporary file beside `path`, syncs it to disk and
-// renames it. What is not a regular file (a pipe, /dev/stdout) is written directly. Throws
-// SystemError with the path.
+// renames it. Links are followed. What is not a regular file (a pipe, /dev/stdout) is appended to
+// directly. Throws SystemError with the path.
 void write_file(const std::filesystem::path& path,
                 std::span<const std::span<const std::byte>> pieces);
 void write_file(const std::filesystem::path& path, const std::string& text);

@@ -1,5 +1,7 @@
 #include "train/metrics.h"
 
+#include <fmt/format.h>
+
 #include <cerrno>
 #include <cstring>
 
@@ -26,11 +28,17 @@ void Metrics::epoch(std::int64_t epoch, std::int64_t iteration, double train_los
   write(fmt::format(
       R"({{"epoch":{},"iteration":{},"train_loss":{},"test_accuracy":{},"wall_s":{:.4f}}})", epoch,
       iteration, train_loss, test_accuracy, wall_s));
-  file_.flush();
+  flush();
 }
 
-void Metrics::write(const std::string& line) {
-  if (!(file_ << line << '\n')) throw SystemError("cannot write to {}", path_);
+void Metrics::close() {
+  if (!path_.empty()) flush();
+}
+
+void Metrics::write(const std::string& line) { file_ << line << '\n'; }
+
+void Metrics::flush() {
+  if (!file_.flush()) throw SystemError("cannot write {}: {}", path_, std::strerror(errno));
 }
 
 }  // namespace tandem

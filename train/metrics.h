@@ -14,9 +14,11 @@ class Metrics {
   void iteration(std::int64_t iteration, std::int64_t epoch, double loss, double lr, double ms);
   void epoch(std::int64_t epoch, std::int64_t iteration, double train_loss, double test_accuracy,
              double wall_s);
+  void close();  // throws SystemError if anything could not be written
 
  private:
   void write(const std::string& line);
+  void flush();
 
   std::string path_;
   std::ofstream file_;

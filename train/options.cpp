@@ -1,9 +1,10 @@
 #include "train/options.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
-#include <cmath>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "dist/strategy.h"
@@ -13,52 +14,75 @@
 namespace tandem {
 namespace {
 
-// A check that refuses with a sentence about the value itself; CLI11 puts the option's name before.
+// Checks a number, with a sentence about the value itself; CLI11 puts the option's name before it.
+// The text is replaced by its plain decimal form, because CLI11 would read 010 as eight.
 template <class T>
-CLI::Validator accept(const std::string& rule, bool (*holds)(T)) {
+CLI::Validator number(const std::string& rule, bool (*holds)(T)) {
   return CLI::Validator(
       [rule, holds](std::string& text) {
         T value{};
         const char* end = text.data() + text.size();
         const auto [rest, error] = std::from_chars(text.data(), end, value);
-        if (error == std::errc() && rest == end && holds(value)) return std::string();
-        return fmt::format("must be {}, not {}", rule, text);
+        if (error != std::errc() || rest != end || !holds(value))
+          return fmt::format("must be {}, not {}", rule, text.empty() ? "empty" : text);
+        text = fmt::format("{}", value);
+        return std::string();
       },
       "");
 }
 
-CLI::Validator at_least_0() {
-  return accept<std::int64_t>("a whole number of at least 0",
-                              [](std::int64_t v) { return v >= 0; });
+// Bounds keep products of them within 64 bits, and rates within what a float can hold.
+CLI::Validator from_0_to_million() {
+  return number<std::int64_t>("a whole number from 0 to 1000000",
+                              [](std::int64_t v) { return v >= 0 && v <= 1'000'000; });
 }
-CLI::Validator at_least_1() {
-  return accept<std::int64_t>("a whole number of at least 1",
-                              [](std::int64_t v) { return v >= 1; });
+CLI::Validator from_0_to_billion() {
+  return number<std::int64_t>("a whole number from 0 to 1000000000",
+                              [](std::int64_t v) { return v >= 0 && v <= 1'000'000'000; });
+}
+CLI::Validator from_1_to_million() {
+  return number<std::int64_t>("a whole number from 1 to 1000000",
+                              [](std::int64_t v) { return v >= 1 && v <= 1'000'000; });
+}
+CLI::Validator from_1_to_billion() {
+  return number<std::int64_t>("a whole number from 1 to 1000000000",
+                              [](std::int64_t v) { return v >= 1 && v <= 1'000'000'000; });
+}
+CLI::Validator from_1_to_1024() {
+  return number<std::int64_t>("a whole number from 1 to 1024",
+                              [](std::int64_t v) { return v >= 1 && v <= 1024; });
+}
+CLI::Validator seed() {
+  return number<std::uint64_t>("a whole number from 0 to 18446744073709551615",
+                               [](std::uint64_t) { return true; });
 }
 CLI::Validator positive() {
-  return accept<double>("a number above 0", [](double v) { return std::isfinite(v) && v > 0; });
+  return number<double>("a number above 0 and up to 1e30",
+                        [](double v) { return v > 0 && v <= 1e30; });
 }
 CLI::Validator not_negative() {
-  return accept<double>("a number of at least 0",
-                        [](double v) { return std::isfinite(v) && v >= 0; });
+  return number<double>("a number from 0 to 1e30", [](double v) { return v >= 0 && v <= 1e30; });
 }
 CLI::Validator below_1() {
-  return accept<double>("a number of at least 0 and below 1",
-                        [](double v) { return v >= 0 && v < 1; });
-}
-CLI::Validator thread_count() {
-  return accept<std::int64_t>("a whole number from 1 to 1024",
-                              [](std::int64_t v) { return v >= 1 && v <= 1024; });
+  return number<double>("a number from 0 to below 1", [](double v) { return v >= 0 && v < 1; });
 }
 
 CLI::Validator one_of(const std::vector<std::string>& names) {
   return CLI::Validator(
       [names](std::string& text) {
-        for (const std::string& name : names)
+        std::string all;
+        for (const std::string& name : names) {
           if (text == name) return std::string();
-        return fmt::format("must be {}, not {}", fmt::join(names, " or "), text);
+          all += (all.empty() ? "" : " or ") + name;
+        }
+        return fmt::format("must be {}, not {}", all, text);
       },
       "");
+}
+
+CLI::Validator path() {
+  return CLI::Validator(
+      [](std::string& text) { return std::string(text.empty() ? "must not be empty" : ""); }, "");
 }
 
 void add_options(CLI::App& app, TrainOptions& o) {
@@ -69,57 +93,63 @@ void add_options(CLI::App& app, TrainOptions& o) {
   };
 
   const auto training = group("Training");
-  training("--batch", o.batch, "N", "Samples per iteration, over all workers")->check(at_least_1());
+  training("--batch", o.batch, "N", "Samples per iteration, over all workers")
+      ->transform(from_1_to_billion());
   training("--epochs", o.epochs, "N",
            "Passes over the training set; samples that do not fill\n"
            "the last batch of an epoch are left out of it.\n"
            "0: only test")
-      ->check(at_least_0());
+      ->transform(from_0_to_million());
   training("--iterations", o.iterations, "N", "Stop after N iterations instead of --epochs")
-      ->check(at_least_1())
+      ->transform(from_1_to_billion())
       ->default_str("");
   training("--seed", o.seed, "N", "Decides initial weights, data order and dropout")
-      ->check(at_least_0());
+      ->transform(seed());
   training("--label-smoothing", o.label_smoothing, "X",
            "Share of the target spread evenly over all classes")
-      ->check(below_1());
+      ->transform(below_1());
 
   const auto optimizer = group("Optimizer (SGD)");
-  optimizer("--lr", o.lr, "X", "Learning rate")->check(positive());
-  optimizer("--momentum", o.momentum, "X", "0 for plain SGD")->check(below_1());
+  optimizer("--lr", o.lr, "X", "Learning rate")->transform(positive());
+  optimizer("--momentum", o.momentum, "X", "0 for plain SGD")->transform(below_1());
   app.add_flag("--nesterov", o.nesterov, "Nesterov's variant of momentum")
       ->group("Optimizer (SGD)");
   optimizer("--weight-decay", o.weight_decay, "X", "Added to the gradient, times the weight")
-      ->check(not_negative());
+      ->transform(not_negative());
   optimizer("--lr-schedule", o.lr_schedule, "NAME",
             "constant; step: multiplied by --lr-step-factor\n"
             "every --lr-step-epochs; cosine: falls to 0 at the end")
       ->check(one_of({"constant", "step", "cosine"}));
-  optimizer("--lr-step-epochs", o.lr_step_epochs, "N", "See --lr-schedule")->check(at_least_1());
-  optimizer("--lr-step-factor", o.lr_step_factor, "X", "See --lr-schedule")->check(positive());
+  optimizer("--lr-step-epochs", o.lr_step_epochs, "N", "See --lr-schedule")
+      ->transform(from_1_to_million());
+  optimizer("--lr-step-factor", o.lr_step_factor, "X", "See --lr-schedule")->transform(positive());
   optimizer("--lr-warmup-iterations", o.lr_warmup_iterations, "N",
             "Begin with a linear rise to the rate")
-      ->check(at_least_0());
+      ->transform(from_0_to_billion());
 
   const auto workers = group("Workers");
   workers("--algo", o.algo, "NAME", "How gradients become updates. single: one worker")
       ->check(one_of(strategy_names()));
-  workers("--workers", o.workers, "N", "Model replicas that share the work")->check(thread_count());
+  workers("--workers", o.workers, "N", "Model replicas that share the work")
+      ->transform(from_1_to_1024());
   workers("--threads", o.threads, "N",
           "Compute threads per worker; results do not depend on\n"
           "it. Default: this machine's cores over the workers")
-      ->check(thread_count())
+      ->transform(from_1_to_1024())
       ->default_str("");
   workers("--device", o.device, "NAME", "cpu or cuda")->check(one_of({"cpu", "cuda"}));
 
   const auto files = group("Files");
   files("--data", o.data, "DIR|synthetic",
         "Folder with the data set, or digits drawn by program.\n"
-        "Default: what `make data` has put into datasets/");
-  files("--load", o.load, "FILE", "Begin with these weights (safetensors)");
-  files("--save", o.save, "FILE", "Write the final weights (safetensors; PyTorch's names)");
-  files("--metrics", o.metrics, "FILE", "Write loss, rate and times per iteration (JSON lines)");
-  files("--summary", o.summary, "FILE", "Write the results (one JSON object)");
+        "Default: what `make data` has put into datasets/")
+      ->check(path());
+  files("--load", o.load, "FILE", "Begin with these weights (safetensors)")->check(path());
+  files("--save", o.save, "FILE", "Write the final weights (safetensors; PyTorch's names)")
+      ->check(path());
+  files("--metrics", o.metrics, "FILE", "Write loss, rate and times per iteration (JSON lines)")
+      ->check(path());
+  files("--summary", o.summary, "FILE", "Write the results (one JSON object)")->check(path());
   app.add_flag("--quiet", o.quiet, "Print nothing but errors")->group("Files");
 }
 
@@ -132,16 +162,23 @@ void check_together(TrainOptions& o, const CLI::App& app) {
     throw UserError("--iterations and --epochs exclude each other");
   if (o.threads == 0)
     o.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / o.workers);
-  for (const auto& [option, path] : {std::pair{"--save", o.save}, std::pair{"--metrics", o.metrics},
-                                     std::pair{"--summary", o.summary}})
-    if (!path.empty()) check_writable(option, path);
+  const std::pair<const char*, std::string> outputs[] = {
+      {"--save", o.save}, {"--summary", o.summary}, {"--metrics", o.metrics}};
+  for (const auto& [option, file] : outputs) {
+    if (file.empty()) continue;
+    check_writable(option, file);
+    for (const auto& [other, other_file] : outputs)
+      if (option != other && file == other_file && !file.starts_with("/dev/"))
+        throw UserError("{} and {} would write to the same file {}", option, other, file);
+  }
 }
 
 }  // namespace
 
 bool parse_options(int argc, char** argv, const std::string& description, TrainOptions& options) {
   CLI::App app(description);
-  app.option_defaults()->always_capture_default();
+  app.option_defaults()->always_capture_default()->multi_option_policy(
+      CLI::MultiOptionPolicy::TakeLast);
   app.get_formatter()->column_width(34);
   add_options(app, options);
   try {
@@ -158,31 +195,6 @@ bool parse_options(int argc, char** argv, const std::string& description, TrainO
   }
   check_together(options, app);
   return true;
-}
-
-nlohmann::ordered_json to_json(const TrainOptions& o) {
-  return {{"algo", o.algo},
-          {"workers", o.workers},
-          {"threads", o.threads},
-          {"device", o.device},
-          {"batch", o.batch},
-          {"epochs", o.epochs},
-          {"iterations", o.iterations},
-          {"seed", o.seed},
-          {"label_smoothing", o.label_smoothing},
-          {"lr", o.lr},
-          {"momentum", o.momentum},
-          {"nesterov", o.nesterov},
-          {"weight_decay", o.weight_decay},
-          {"lr_schedule", o.lr_schedule},
-          {"lr_step_epochs", o.lr_step_epochs},
-          {"lr_step_factor", o.lr_step_factor},
-          {"lr_warmup_iterations", o.lr_warmup_iterations},
-          {"data", o.data},
-          {"load", o.load},
-          {"save", o.save},
-          {"metrics", o.metrics},
-          {"quiet", o.quiet}};
 }
 
 }  // namespace tandem

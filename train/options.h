@@ -4,8 +4,6 @@
 #include <cstdint>
 #include <string>
 
-#include <nlohmann/json_fwd.hpp>
-
 namespace tandem {
 
 struct TrainOptions {
@@ -41,8 +39,5 @@ struct TrainOptions {
 // Reads the command line into `options`, which hold the application's defaults. Returns false if
 // --help was asked for and shown. Throws UserError, naming the option, for what makes no sense.
 bool parse_options(int argc, char** argv, const std::string& description, TrainOptions& options);
-
-// As they are written to the summary.
-nlohmann::ordered_json to_json(const TrainOptions& options);
 
 }  // namespace tandem

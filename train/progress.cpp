@@ -1,8 +1,10 @@
 #include "train/progress.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
 
@@ -15,6 +17,11 @@ std::string duration(double seconds) {
   const auto whole = static_cast<std::int64_t>(seconds + 0.5);
   if (whole < 3600) return fmt::format("{}:{:02}", whole / 60, whole % 60);
   return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
+}
+
+std::size_t terminal_width() {
+  winsize size{};
+  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
 }  // namespace
@@ -37,10 +44,12 @@ void Progress::step(std::int64_t iteration, double loss, double samples_per_s) {
   const double share = static_cast<double>(iteration) / static_cast<double>(iterations_);
   const auto filled = static_cast<std::size_t>(share * kWidth);
   const double left = seconds_between(begin_, now) * (1 / share - 1);
-  std::string line = fmt::format("\r\033[K[{:=<{}}{: <{}}] {:3.0f}%  loss {:.4f}", "", filled, "",
+  std::string line = fmt::format("[{:=<{}}{: <{}}] {:3.0f}%  loss {:.4f}", "", filled, "",
                                  kWidth - filled, 100 * share, loss);
   if (accuracy_ >= 0) line += fmt::format("  test {:.2f}%", 100 * accuracy_);
   line += fmt::format("  {:.0f} samples/s  {} left", samples_per_s, duration(left));
+  line.resize(std::min(line.size(), terminal_width() - 1));  // a wrapped line could not be cleared
+  clear_bar();
   std::fputs(line.c_str(), stderr);
   std::fflush(stderr);
 }

@@ -10,6 +10,9 @@ namespace tandem {
 class Progress {
  public:
   Progress(bool quiet, std::int64_t iterations, std::int64_t epochs);
+  ~Progress() { clear_bar(); }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
 
   // Draws the bar anew, a few times a second at most.
   void step(std::int64_t iteration, double loss, double samples_per_s);

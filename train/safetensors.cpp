@@ -1,11 +1,14 @@
 #include "train/safetensors.h"
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <utility>
 
+#include "data/regular_file.h"
 #include "tensor/error.h"
 #include "train/files.h"
 
@@ -20,30 +23,64 @@ constexpr std::uint64_t kMostHeaderBytes = 100'000'000;  // as the format's own 
 
 // One tensor's entry in the header; `data_bytes` is the size of the part behind the header.
 struct Entry {
+  std::string name;
   Shape shape;
   std::uint64_t begin = 0, end = 0;
 
-  Entry(const Json& json, std::uint64_t data_bytes) {
+  Entry(const std::string& tensor, const Json& json, std::uint64_t data_bytes) : name(tensor) {
     const auto dtype = json.at("dtype").get<std::string>();
     if (dtype != "F32") throw UserError("its dtype is {}; only F32 can be read", dtype);
-    const auto sizes = json.at("shape").get<std::vector<std::int64_t>>();
-    if (sizes.size() > Shape::kMaxRank) throw UserError("it has {} sizes", sizes.size());
+    std::vector<std::int64_t> sizes;
     std::uint64_t bytes = sizeof(float);
-    for (std::int64_t size : sizes) {
-      if (size < 0 || static_cast<std::uint64_t>(size) > data_bytes)
-        throw UserError("the size {} cannot be", size);
-      if (__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(size), &bytes))
+    for (const Json& size : json.at("shape")) {
+      sizes.push_back(static_cast<std::int64_t>(whole_number(size, data_bytes)));
+      if (__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(sizes.back()), &bytes))
         throw UserError("its shape is too large");
     }
+    if (sizes.size() > Shape::kMaxRank) throw UserError("it has {} sizes", sizes.size());
     shape = Shape(sizes);
-    const auto& offsets = json.at("data_offsets");
-    begin = offsets.at(0).get<std::uint64_t>();
-    end = offsets.at(1).get<std::uint64_t>();
-    if (begin > end || end > data_bytes || end - begin != bytes)
-      throw UserError("bytes {} to {} are not a {} within the file's {} bytes of data", begin, end,
-                      shape, data_bytes);
+    begin = whole_number(json.at("data_offsets").at(0), data_bytes);
+    end = whole_number(json.at("data_offsets").at(1), data_bytes);
+    if (begin > end || end - begin != bytes)
+      throw UserError("bytes {} to {} do not hold the shape {}", begin, end, shape);
+  }
+
+  static std::uint64_t whole_number(const Json& json, std::uint64_t most) {
+    if (!json.is_number_unsigned() || json.get<std::uint64_t>() > most)
+      throw UserError("{} is not a whole number within the file's {} bytes of data", json.dump(),
+                      most);
+    return json.get<std::uint64_t>();
   }
 };
+
+// The entries in the order of their data, which they must fill without gaps or overlaps.
+std::vector<Entry> parse_header(const std::string& text, std::uint64_t data_bytes,
+                                const std::string& path) {
+  const Json header = Json::parse(text, nullptr, false);
+  if (!header.is_object()) throw UserError("{} has a header that is not a JSON object", path);
+  std::vector<Entry> entries;
+  for (const auto& [name, json] : header.items()) {
+    if (name == "__metadata__") continue;
+    try {
+      entries.emplace_back(name, json, data_bytes);
+    } catch (const Json::exception&) {
+      throw UserError("{}: tensor {} lacks a dtype, shape or data_offsets", path, name);
+    } catch (const UserError& e) {
+      throw UserError("{}: tensor {}: {}", path, name, e.what());
+    }
+  }
+  std::ranges::sort(entries, {}, [](const Entry& e) { return std::pair(e.begin, e.end); });
+  std::uint64_t filled = 0;
+  for (const Entry& entry : entries) {
+    if (entry.begin != filled)
+      throw UserError("{}: tensor {} begins at byte {} of the data, not at {}", path, entry.name,
+                      entry.begin, filled);
+    filled = entry.end;
+  }
+  if (filled != data_bytes)
+    throw UserError("{} has {} bytes of data, but its tensors have {}", path, data_bytes, filled);
+  return entries;
+}
 
 void read_exactly(std::ifstream& file, void* to, std::uint64_t bytes, const std::string& path) {
   if (!file.read(static_cast<char*>(to), static_cast<std::streamsize>(bytes)))
@@ -76,10 +113,9 @@ void write_safetensors(const std::filesystem::path& path, std::span<const NamedA
 
 std::map<std::string, NamedArray> read_safetensors(const std::filesystem::path& file_path) {
   const std::string path = file_path.string();
-  if (std::filesystem::is_directory(file_path)) throw UserError("{} is a folder", path);
+  const std::uint64_t file_bytes = regular_file_bytes(file_path);
   std::ifstream file(file_path, std::ios::binary);
   if (!file) throw UserError("cannot open {}: {}", path, std::strerror(errno));
-  const std::uint64_t file_bytes = std::filesystem::file_size(file_path);
 
   std::uint64_t length = 0;
   if (file_bytes < sizeof(length)) throw UserError("{} is too short for a safetensors file", path);
@@ -89,25 +125,12 @@ std::map<std::string, NamedArray> read_safetensors(const std::filesystem::path& 
                     length);
   std::string text(length, '\0');
   read_exactly(file, text.data(), length, path);
-  const Json header = Json::parse(text, nullptr, false);
-  if (!header.is_object()) throw UserError("{} has a header that is not a JSON object", path);
 
-  const std::uint64_t data_begin = sizeof(length) + length;
   std::map<std::string, NamedArray> arrays;
-  for (const auto& [name, json] : header.items()) {
-    if (name == "__metadata__") continue;
-    try {
-      const Entry entry(json, file_bytes - data_begin);
-      NamedArray array{name, entry.shape,
-                       std::vector<float>((entry.end - entry.begin) / sizeof(float))};
-      file.seekg(static_cast<std::streamoff>(data_begin + entry.begin));
-      read_exactly(file, array.values.data(), entry.end - entry.begin, path);
-      arrays.emplace(name, std::move(array));
-    } catch (const Json::exception&) {
-      throw UserError("{}: tensor {} lacks a dtype, shape or data_offsets", path, name);
-    } catch (const UserError& e) {
-      throw UserError("{}: tensor {}: {}", path, name, e.what());
-    }
+  for (Entry& entry : parse_header(text, file_bytes - sizeof(length) - length, path)) {
+    std::vector<float> values(static_cast<std::size_t>(entry.shape.count()));
+    read_exactly(file, values.data(), entry.end - entry.begin, path);
+    arrays.emplace(entry.name, NamedArray{entry.name, entry.shape, std::move(values)});
   }
   return arrays;
 }

@@ -15,6 +15,32 @@ double breakdown_ms(const Summary& s, std::size_t kind) {
   return 1e3 * s.spans.seconds(static_cast<SpanKind>(kind)) / static_cast<double>(s.iterations);
 }
 
+nlohmann::ordered_json options_json(const TrainOptions& o) {
+  return {{"algo", o.algo},
+          {"workers", o.workers},
+          {"threads", o.threads},
+          {"device", o.device},
+          {"batch", o.batch},
+          {"epochs", o.epochs},
+          {"iterations", o.iterations > 0 ? nlohmann::ordered_json(o.iterations) : nullptr},
+          {"seed", o.seed},
+          {"label_smoothing", o.label_smoothing},
+          {"lr", o.lr},
+          {"momentum", o.momentum},
+          {"nesterov", o.nesterov},
+          {"weight_decay", o.weight_decay},
+          {"lr_schedule", o.lr_schedule},
+          {"lr_step_epochs", o.lr_step_epochs},
+          {"lr_step_factor", o.lr_step_factor},
+          {"lr_warmup_iterations", o.lr_warmup_iterations},
+          {"data", o.data},
+          {"load", o.load},
+          {"save", o.save},
+          {"metrics", o.metrics},
+          {"summary", o.summary},
+          {"quiet", o.quiet}};
+}
+
 }  // namespace
 
 double Summary::samples_per_s() const {
@@ -26,7 +52,7 @@ nlohmann::ordered_json to_json(const Summary& s) {
   for (std::size_t kind = 0; kind < kSpanNames.size(); ++kind)
     breakdown[kSpanNames[kind]] = breakdown_ms(s, kind);
   return {{"app", s.app},
-          {"options", to_json(s.options)},
+          {"options", options_json(s.options)},
           {"data", s.data},
           {"parameters", s.parameters},
           {"iterations", s.iterations},

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -16,6 +17,8 @@
 
 namespace tandem {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 constexpr std::int64_t kTestBatch = 500;
 
@@ -96,7 +99,8 @@ class Worker {
 
   Var forward(std::int64_t t, const Batch& batch) {
     const Spans::Scope span(spans_, SpanKind::forward);
-    tape_.begin(Tape::Mode::training, Random(options_.seed).split(static_cast<std::uint64_t>(t)));
+    tape_.begin(Tape::Mode::training,
+                Random(options_.seed, Purpose::dropout).split(static_cast<std::uint64_t>(t)));
     const Var logits = model_->forward(tape_, Var{batch.images});
     return softmax_cross_entropy(tape_, logits, batch.labels,
                                  {.smoothing = options_.label_smoothing, .batch = options_.batch});
@@ -144,7 +148,6 @@ void run(Worker& worker, const TrainOptions& o, Summary& s) {
   Metrics metrics(o.metrics);
   Progress progress(o.quiet, iterations, (iterations + per_epoch - 1) / per_epoch);
   MeanLoss mean_loss;
-  s.iteration_ms.reserve(static_cast<std::size_t>(iterations));
 
   for (std::int64_t t = 1; t <= iterations; ++t) {
     const auto begin = Clock::now();
@@ -171,11 +174,15 @@ void run(Worker& worker, const TrainOptions& o, Summary& s) {
     }
   }
   if (iterations == 0) s.test_accuracy = worker.test();
+  metrics.close();
 }
 
 }  // namespace
 
 Summary train(const Task& task, const TrainOptions& options) {
+  if (options.batch > task.data.train->size())
+    throw UserError("--batch {} is larger than the training set of {} samples", options.batch,
+                    task.data.train->size());
   Worker worker(task, options);
   Summary summary{.app = task.app, .options = options, .data = task.data.description};
   summary.parameters = worker.parameters().count();
@@ -188,11 +195,15 @@ Summary train(const Task& task, const TrainOptions& options) {
     std::fflush(stdout);
   }
   run(worker, options, summary);
+  if (const std::string broken = first_not_finite(worker.parameters()); !broken.empty())
+    throw SystemError("training diverged: {} is not finite any more; try a lower --lr", broken);
 
   summary.spans = worker.spans();
   summary.weights_hash = weights_hash(worker.parameters());
   if (!options.save.empty()) save_weights(options.save, worker.parameters());
-  if (!options.summary.empty()) write_file(options.summary, to_json(summary).dump(2) + "\n");
+  if (!options.summary.empty())
+    write_file(options.summary,
+               to_json(summary).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
   if (!options.quiet) fmt::print("{}", to_text(summary));
   return summary;
 }

@@ -1,5 +1,9 @@
 #include "train/weights.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
 #include <span>
 
 #include "train/safetensors.h"
@@ -31,6 +35,14 @@ void load_weights(const std::filesystem::path& path, ParameterSet& parameters) {
   }
   for (Parameter* p : parameters.all())
     p->value.copy_from_host(std::span<const float>(arrays.at(p->name).values));
+}
+
+std::string first_not_finite(const ParameterSet& parameters) {
+  for (const Parameter* p : parameters.all()) {
+    const std::vector<float> values = p->value.to_host<float>();
+    if (!std::ranges::all_of(values, [](float v) { return std::isfinite(v); })) return p->name;
+  }
+  return "";
 }
 
 std::string weights_hash(const ParameterSet& parameters) {

@@ -13,6 +13,9 @@ void save_weights(const std::filesystem::path& path, const ParameterSet& paramet
 // Every parameter must be in the file with its shape, and nothing else; else UserError.
 void load_weights(const std::filesystem::path& path, ParameterSet& parameters);
 
+// The name of a parameter that holds NaN or infinity; empty if there is none.
+std::string first_not_finite(const ParameterSet& parameters);
+
 // FNV-1a (64 bits, as 16 hex digits) over the bytes of all parameters in their order: equal if
 // and, for practical purposes, only if all weights are equal to the last bit.
 std::string weights_hash(const ParameterSet& parameters);

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <atomic>
+#include <cstddef>
 #include <cstdlib>
 #include <functional>
 #include <map>
@@ -15,29 +16,32 @@
 #include "train/app.h"
 #include "train/statistics.h"
 
-// Every allocation of this program is counted: a step must not make any once it is warm.
+// Every `new` of this program is counted, those of the memory pool among them: a step must not
+// make any once it is warm. (Not inlined: the compiler would see free() answer new, and warn.)
 namespace {
 std::atomic<std::int64_t> allocations = 0;
 
-// Not inlined: the compiler would see free() answer new and warn.
-[[gnu::noinline]] void* counted(void* memory) {
+[[gnu::noinline]] void* allocate(std::size_t bytes, std::size_t alignment) noexcept {
   allocations.fetch_add(1, std::memory_order_relaxed);
-  if (!memory) throw std::bad_alloc();
-  return memory;
+  return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
 }
+void* or_throw(void* memory) { return memory ? memory : throw std::bad_alloc(); }
+[[gnu::noinline]] void release(void* memory) noexcept { std::free(memory); }
 }  // namespace
 
-void* operator new(std::size_t bytes) { return counted(std::malloc(bytes ? bytes : 1)); }
+void* operator new(std::size_t bytes) {
+  return or_throw(allocate(bytes, alignof(std::max_align_t)));
+}
 void* operator new(std::size_t bytes, std::align_val_t alignment) {
-  const auto a = static_cast<std::size_t>(alignment);
-  return counted(std::aligned_alloc(a, (bytes + a - 1) / a * a));
+  return or_throw(allocate(bytes, static_cast<std::size_t>(alignment)));
 }
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { operator delete(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { operator delete(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
-  operator delete(memory);
+void* operator new(std::size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  return allocate(bytes, static_cast<std::size_t>(alignment));
 }
+void operator delete(void* memory) noexcept { release(memory); }
+void operator delete(void* memory, std::size_t) noexcept { release(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { release(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { release(memory); }
 
 using namespace tandem;
 

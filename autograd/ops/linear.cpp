@@ -1,4 +1,5 @@
 #include <array>
+#include <span>
 
 #include "autograd/ops.h"
 #include "tensor/backend.h"
@@ -22,7 +23,6 @@ Var linear(Tape& tape, const Var& x, const Var& weight, const Var& bias) {
   return tape.record(
       std::move(y), {x.node, weight.node, bias.node},
       [x, weight, bias_node = bias.node](Tape& t, const Tensor& dy) {
-        // Both products in one call: each alone may be too small to fill all threads.
         std::array<Matmul, 2> products;
         std::size_t count = 0;
         if (auto dw = t.gradient_slot(weight.node))
@@ -34,7 +34,13 @@ Var linear(Tape& tape, const Var& x, const Var& weight, const Var& bias) {
         if (auto dx = t.gradient_slot(x.node))
           products[count++] = {
               .a = dy, .b = weight.value, .c = dx->tensor, .accumulate = dx->accumulate};
-        dy.backend().matmul(std::span(products.data(), count));
+        // Both in one call, since each alone may be too small to fill all threads; unless they go
+        // to the same place, because x is the weight.
+        const std::span<const Matmul> both(products.data(), count);
+        if (x.node == weight.node)
+          for (const Matmul& product : both) dy.backend().matmul(product);
+        else
+          dy.backend().matmul(both);
         if (auto db = t.gradient_slot(bias_node))
           dy.backend().sum_rows(dy, db->tensor, db->accumulate);
       });

@@ -7,7 +7,7 @@
 namespace tandem {
 
 std::unique_ptr<Layer> mnist_mlp(std::uint64_t seed) {
-  const Random random = Random(seed);
+  const Random random(seed, Purpose::weights);
   auto model = std::make_unique<Sequential>();
   model->add<Flatten>("flatten")
       .add<Linear>("0", 784, 500, Init::he_normal, random.split(0))

@@ -1,7 +1,8 @@
 #include "tensor/cpu/cpu_backend.h"
 
-#include <cstdlib>
+#include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "tensor/cpu/kernels.h"
 #include "tensor/cpu/matmul.h"
@@ -13,7 +14,7 @@ namespace {
 // tile to another thread, and within the second-level cache.
 constexpr std::int64_t kElements = 32 * 1024;
 
-constexpr std::size_t kAlignment = 64;  // a cache line, and the widest vector
+constexpr auto kAlignment = std::align_val_t{MemoryPool::kAlignment};
 
 std::int64_t rows_per_tile(std::int64_t columns) {
   return std::max<std::int64_t>(1, kElements / std::max<std::int64_t>(1, columns));
@@ -35,10 +36,8 @@ std::int64_t checked_label(std::int32_t label, std::int64_t classes) {
 }  // namespace
 
 CpuBackend::CpuBackend(int threads)
-    : Backend(
-          // Size classes are multiples of the alignment, as aligned_alloc asks for.
-          [](std::size_t bytes) { return std::aligned_alloc(kAlignment, bytes); },
-          [](void* data) { std::free(data); }),
+    : Backend([](std::size_t bytes) { return ::operator new(bytes, kAlignment, std::nothrow); },
+              [](void* data) { ::operator delete(data, kAlignment); }),
       threads_(threads) {
   use_single_threaded_blas();
 }
@@ -61,6 +60,7 @@ void CpuBackend::matmul(std::span<const Matmul> products) { tandem::matmul(produ
 
 void CpuBackend::add_bias(const Tensor& bias, const Tensor& y) {
   const std::int64_t columns = bias.count();
+  if (columns == 0) return;
   with_float_type(y.dtype(), [&]<class T>() {
     threads_.run_ranges(
         y.count() / columns, rows_per_tile(columns), [&](std::int64_t begin, std::int64_t end) {

@@ -1,6 +1,8 @@
 #include "tensor/cpu/thread_pool.h"
 
 #include <chrono>
+#include <system_error>
+#include <utility>
 
 #include "tensor/error.h"
 
@@ -31,11 +33,18 @@ constexpr std::uint32_t unpicked_in(std::uint64_t ticket) {
 
 ThreadPool::ThreadPool(int threads) {
   require(threads >= 1, "a thread pool needs at least one thread, not {}", threads);
-  for (int i = 1; i < threads; ++i)
-    helpers_.emplace_back([this](std::stop_token stop) { help(std::move(stop)); });
+  try {
+    for (int i = 1; i < threads; ++i)
+      helpers_.emplace_back([this](std::stop_token token) { help(std::move(token)); });
+  } catch (const std::system_error& e) {
+    stop();
+    throw SystemError("cannot start {} compute threads: {}", threads, e.what());
+  }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { stop(); }
+
+void ThreadPool::stop() {
   for (auto& helper : helpers_) helper.request_stop();
   job_.fetch_add(1, std::memory_order_release);
   job_.notify_all();
@@ -89,9 +98,9 @@ void ThreadPool::wait_until_done() {
   }
 }
 
-void ThreadPool::help(std::stop_token stop) {
+void ThreadPool::help(std::stop_token token) {
   std::uint32_t seen = 0;
-  while (!stop.stop_requested()) {
+  while (!token.stop_requested()) {
     std::uint64_t ticket = ticket_.load(std::memory_order_acquire);
     while (unpicked_in(ticket) > 0) do_one_tile(ticket);
     if (!yield_until([&] { return job_.load(std::memory_order_acquire) != seen; }))

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <exception>
 #include <mutex>
+#include <stop_token>
 #include <thread>
 #include <vector>
 
@@ -18,7 +19,7 @@ class ThreadPool {
  public:
   using Body = FunctionRef<void(std::int64_t tile)>;
 
-  // The calling thread of run() is one of the `threads`.
+  // The calling thread of run() is one of the `threads`. Throws SystemError if they cannot be had.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -40,7 +41,8 @@ class ThreadPool {
   }
 
  private:
-  void help(std::stop_token stop);
+  void stop();
+  void help(std::stop_token token);
   bool do_one_tile(std::uint64_t& ticket);
   void wait_until_done();
 

@@ -49,6 +49,12 @@ TEST_CASE("command line: a value that makes no sense is refused with the option'
                                     {"--lr"},
                                     {"--save", "/no/such/folder/file"},
                                     {"--metrics", "/"},
+                                    {"--save", ""},
+                                    {"--epochs", "99999999999"},
+                                    {"--iterations", "9223372036854775807"},
+                                    {"--lr-step-epochs", "2305843009213693952"},
+                                    {"--lr", "1e300"},
+                                    {"--seed", "18446744073709551616"},
                                     {"--summary", "/no/such/folder/file"}};
   for (const Words& words : cases) {
     CAPTURE(words[0]);
@@ -61,6 +67,8 @@ TEST_CASE("command line: options that do not go together, and unknown ones") {
         std::string::npos);
   CHECK(refusal({"--nesterov", "--momentum", "0"}).find("--nesterov") != std::string::npos);
   CHECK(refusal({"--epochs", "1", "--iterations", "5"}).find("exclude each other") !=
+        std::string::npos);
+  CHECK(refusal({"--save", "/tmp/x", "--summary", "/tmp/x"}).find("same file") !=
         std::string::npos);
   CHECK(refusal({"--learning-rate", "1"}).find("--learning-rate") != std::string::npos);
   CHECK(refusal({"surprise"}).find("surprise") != std::string::npos);
@@ -81,7 +89,6 @@ TEST_CASE("command line: bad data and weights are refused with their path") {
 }
 
 TEST_CASE("command line: a GPU is never silently replaced by the CPU") {
-  if (std::getenv("TANDEM_TEST_CUDA")) return;
   CHECK(refusal({"--data", "synthetic", "--device", "cuda"}).find("CUDA") != std::string::npos);
 }
 
@@ -117,7 +124,33 @@ TEST_CASE("command line: a short run prints its story, and --quiet prints nothin
   CHECK(loud.out.find(json["weights_hash"].get<std::string>()) != std::string::npos);
 }
 
+TEST_CASE("command line: numbers are decimal, and of an option given twice the last one counts") {
+  const TemporaryFolder folder;
+  write_mnist(folder.path(), 200, 10);
+  const ProgramResult r =
+      run_program("mnist_mlp", {"--data", folder.path(), "--iterations", "1", "--batch", "50",
+                                "--batch", "010", "--seed", "18446744073709551615", "--quiet",
+                                "--summary", folder / "summary.json"});
+  CHECK(r.status == 0);
+  const auto json = nlohmann::json::parse(read_bytes(folder / "summary.json"));
+  CHECK(json["options"]["batch"] == 10);
+  CHECK(json["options"]["seed"] == 18446744073709551615ULL);
+}
+
+TEST_CASE("command line: a summary can go to standard output") {
+  const ProgramResult r = run_program("mnist_mlp", {"--data", "synthetic", "--iterations", "1",
+                                                    "--quiet", "--summary", "/dev/stdout"});
+  CHECK(r.status == 0);
+  CHECK(nlohmann::json::parse(r.out)["iterations"] == 1);
+}
+
 TEST_CASE("command line: a full disk is reported, and the status says so") {
+  const ProgramResult metrics = run_program(
+      "mnist_mlp",
+      {"--data", "synthetic", "--iterations", "1", "--quiet", "--metrics", "/dev/full"});
+  CHECK(metrics.status == 1);
+  CHECK(metrics.err.find("cannot write /dev/full") != std::string::npos);
+
   const ProgramResult r = run_program(
       "mnist_mlp", {"--data", "synthetic", "--iterations", "1", "--quiet", "--save", "/dev/full"});
   CHECK(r.status == 1);

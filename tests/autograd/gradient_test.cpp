@@ -40,6 +40,17 @@ TEST_CASE("gradient: flatten") {
   });
 }
 
+TEST_CASE("gradient: flatten and linear take an empty batch") {
+  const Device device = cpu_device();
+  Tape tape;
+  tape.begin(Tape::Mode::inference);
+  const Var x = flatten(tape, Var{Tensor::zeros({0, 2, 3, 1}, Dtype::f32, device)});
+  CHECK(x.value.shape() == Shape{0, 6});
+  const Var y = linear(tape, x, Var{Tensor::zeros({4, 6}, Dtype::f32, device)},
+                       Var{Tensor::zeros({4}, Dtype::f32, device)});
+  CHECK(y.value.shape() == Shape{0, 4});
+}
+
 TEST_CASE("gradient: dropout") {
   check_gradients({{6, 9}}, [](Tape& t, const auto& x) { return dropout(t, x[0], 0.3); });
 }
@@ -63,6 +74,25 @@ TEST_CASE("gradient: a value used twice collects both contributions") {
     const Var doubled = add(t, x[0], x[0]);
     return add(t, doubled, relu(t, doubled));
   });
+}
+
+TEST_CASE("gradient: linear where the input is the weight, on several threads") {
+  // Both products of backward add to one gradient; large enough to be cut into tiles.
+  const auto gradient = [](int threads) {
+    const Device device = cpu_device(threads);
+    const auto values = random_values(300 * 300, 1);
+    Parameter p({300, 300}, std::vector<float>(values.begin(), values.end()));
+    const ParameterSet set({{"p", &p}}, device);
+    const Tensor labels = Tensor::from(std::vector<std::int32_t>(300), {300}, device);
+    Tape tape;
+    tape.begin(Tape::Mode::training);
+    const Var w = tape.use(p);
+    const Var y = linear(tape, w, w, Var{Tensor::zeros({300}, Dtype::f32, device)});
+    tape.backward(softmax_cross_entropy(tape, y, labels), set);
+    return p.gradient.to_host<float>();
+  };
+  const auto one = gradient(1);
+  for (int i = 0; i < 20; ++i) REQUIRE(gradient(3) == one);
 }
 
 TEST_CASE("gradient: contributions that share a tensor do not disturb each other") {

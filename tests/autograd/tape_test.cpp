@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "autograd/ops.h"
 #include "tests/support.h"
 
@@ -113,6 +115,41 @@ TEST_CASE("tape: steps do not leak into each other") {
   net.tape.begin(Tape::Mode::training);
   net.apply(net.a, net.a_bias, net.input());
   CHECK(run() == first);
+}
+
+TEST_CASE("tape: an exception in a hook leaves nothing behind") {
+  Net net;
+  struct Thrower : Hooks {
+    void on_grad_ready(Parameter& p) override {
+      if (p.name == "b") throw std::runtime_error("stop");
+    }
+  } thrower;
+  const auto run = [&] {
+    net.tape.begin(Tape::Mode::training);
+    const Var y = net.apply(net.b, net.b_bias, net.apply(net.a, net.a_bias, net.input()));
+    net.tape.backward(net.loss(y), net.set);
+    return net.set.gradients().to_host<float>();
+  };
+  const auto before = run();
+  net.tape.set_hooks(&thrower);
+  CHECK_THROWS_AS(run(), std::runtime_error);
+  net.tape.set_hooks(&net.hooks);
+  net.hooks.events.clear();
+  CHECK(run() == before);
+  CHECK(std::ranges::count_if(net.hooks.events, [](const std::string& event) {
+          return event.starts_with("ready");
+        }) == 4);
+}
+
+TEST_CASE("tape: a step has one backward") {
+  Net net;
+  net.tape.begin(Tape::Mode::training);
+  const Var loss =
+      net.loss(net.apply(net.b, net.b_bias, net.apply(net.a, net.a_bias, net.input())));
+  net.tape.backward(loss, net.set);
+  CHECK(message_of<std::logic_error>([&] {
+          net.tape.backward(loss, net.set);
+        }).find("is not on the tape") != std::string::npos);
 }
 
 TEST_CASE("tape: a parameter without a gradient is an error that names it") {

@@ -55,8 +55,13 @@ TEST_CASE("idx: sizes are checked before memory is taken") {
         std::vector<std::uint32_t>{0x80000000, 0x80000000, 4},
         std::vector<std::uint32_t>{0x10000, 0x10000, 4}})
     for (const bool gzip : {false, true})
-      CHECK(
-          complaint(idx(sizes, "abc"), 3, gzip).starts_with(" is truncated: its header promises"));
+      CHECK(complaint(idx(sizes, "abc"), 3, gzip).starts_with(" promises more than 4294967296"));
+  // 1 GB: possible, but not there.
+  const std::vector<std::uint32_t> sizes = {0x8000, 0x8000};
+  CHECK(
+      complaint(idx(sizes, "abc"), 2).starts_with(" is truncated: its header promises 1073741824"));
+  CHECK(complaint(idx(sizes, "abc"), 2, true) ==
+        " is truncated: 1073741821 more bytes were expected");
 }
 
 TEST_CASE("idx: damaged gzip files are refused") {
@@ -70,14 +75,14 @@ TEST_CASE("idx: damaged gzip files are refused") {
   CHECK(complaint(wrong_sum, 1).starts_with(" is damaged"));
 }
 
-TEST_CASE("idx: a missing file and a folder are refused") {
+TEST_CASE("idx: what is missing or no regular file is refused, not waited for") {
   const TemporaryFolder folder;
   CHECK(message_of<UserError>([&] {
           read_idx(folder / "none", 1);
         }).ends_with("No such file or directory"));
   CHECK(message_of<UserError>([&] {
           read_idx(folder.path(), 1);
-        }).ends_with("is a folder, not an IDX file"));
+        }).ends_with("is not a regular file"));
 }
 
 TEST_CASE("mnist: four files make a split; plain and gzip may be mixed") {

@@ -141,6 +141,21 @@ TEST_CASE("backend: element-wise calls") {
     }
 }
 
+TEST_CASE("backend: ReLU does not hide NaN, in neither direction") {
+  const Device device = cpu_device();
+  const float nan = std::nanf("");
+  const Tensor x = Tensor::from(std::vector<float>{nan, -1, 2}, {3}, device);
+  const Tensor y = x.clone(), dx = x.clone();
+  device.backend().relu(x, y);
+  CHECK(std::isnan(host(y)[0]));
+  CHECK(host(y)[1] == 0);
+  const Tensor dy = Tensor::from(std::vector<float>{5, 6, nan}, {3}, device);
+  device.backend().relu_gradient(y, dy, dx, false);
+  CHECK(host(dx)[0] == 5);
+  CHECK(host(dx)[1] == 0);
+  CHECK(std::isnan(host(dx)[2]));
+}
+
 TEST_CASE("backend: bias and sums over rows") {
   const Device device = cpu_device(2);
   Backend& backend = device.backend();

@@ -69,7 +69,9 @@ TEST_CASE("safetensors: broken files are refused in one sentence that names the 
   CHECK(has(complaint(""), "too short"));
   CHECK(has(complaint("1234567"), "too short"));
   CHECK(has(complaint(file_of(entry, data).substr(0, 30)), "not a whole safetensors file"));
-  CHECK(has(complaint(file_of(entry, data.substr(1))), "tensor a: bytes 0 to 8 are not a [2]"));
+  CHECK(has(complaint(file_of(entry, data.substr(1))),
+            "8 is not a whole number within the file's 7"));
+  CHECK(has(complaint(file_of(entry, data + "x")), "has 9 bytes of data, but its tensors have 8"));
   CHECK(has(complaint(std::string(8, '\xff') + "junk"), "not a whole safetensors file"));
   CHECK(has(complaint(file_of("not json", data)), "not a JSON object"));
   CHECK(has(complaint(file_of("[1]", data)), "not a JSON object"));
@@ -82,13 +84,21 @@ TEST_CASE("safetensors: broken files are refused in one sentence that names the 
         R"({"a":{"dtype":"F32","shape":)" + shape + R"(,"data_offsets":)" + offsets + "}}", data));
   };
   CHECK(has(with("[2]", "[8,0]"), "tensor a: bytes 8 to 0"));
-  CHECK(has(with("[2]", "[4,12]"), "tensor a: bytes 4 to 12"));
-  CHECK(has(with("[3]", "[0,8]"), "tensor a: bytes 0 to 8 are not a [3]"));
-  CHECK(has(with("[-2]", "[0,8]"), "the size -2 cannot be"));
-  CHECK(has(with("[4611686018427387904]", "[0,8]"), "cannot be"));
+  CHECK(has(with("[1]", "[4,8]"), "tensor a begins at byte 4 of the data, not at 0"));
+  CHECK(has(with("[3]", "[0,8]"), "tensor a: bytes 0 to 8 do not hold the shape [3]"));
+  CHECK(has(with("[-2]", "[0,8]"), "-2 is not a whole number"));
+  CHECK(has(with("[2.0]", "[0,8]"), "2.0 is not a whole number"));
+  CHECK(has(with("[4611686018427387904]", "[0,8]"), "is not a whole number within"));
   CHECK(has(with("[8,8,8,8,8,8,8]", "[0,8]"), "7 sizes"));
   CHECK(has(with("[2]", "[0]"), "lacks"));
-  CHECK(has(with("[2]", "[-1,7]"), "tensor a"));
+  CHECK(has(with("[2]", "[-1,7]"), "-1 is not a whole number"));
+  // Two tensors over the same bytes.
+  CHECK(has(complaint(file_of(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
+                              R"("b":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})",
+                              data)),
+            "tensor b begins at byte 0 of the data, not at 8"));
+  CHECK(message_of<UserError>([] { read_safetensors("/dev/null"); }) ==
+        "/dev/null is not a regular file");
 }
 
 TEST_CASE("weights: saved and loaded to the bit; the hash tells the difference") {

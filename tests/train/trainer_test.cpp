@@ -3,7 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "data/mnist.h"
 #include "data/synthetic_digits.h"
@@ -65,6 +67,26 @@ TEST_CASE("training: every option of the optimizer has an effect") {
   for (const TrainOptions& o : others) CHECK(train(task(), o).weights_hash != plain);
 }
 
+TEST_CASE("training: the step schedule counts epochs") {
+  TrainOptions o = options(12);
+  o.batch = 1000;  // five iterations make an epoch
+  o.lr_schedule = "step";
+  o.lr_step_factor = 0.5;
+  const TemporaryFolder folder;
+  o.metrics = folder / "metrics.jsonl";
+  for (const std::int64_t every : {1, 2}) {
+    o.lr_step_epochs = every;
+    train(task(), o);
+    std::istringstream lines(read_bytes(folder / "metrics.jsonl"));
+    for (std::string line; std::getline(lines, line);) {
+      const auto entry = nlohmann::json::parse(line);
+      if (!entry.contains("lr")) continue;
+      const std::int64_t steps = (entry["iteration"].get<std::int64_t>() - 1) / (5 * every);
+      CHECK(entry["lr"].get<double>() == doctest::Approx(0.05 * std::pow(0.5, steps)));
+    }
+  }
+}
+
 TEST_CASE("training: files are written and can be continued from") {
   const TemporaryFolder folder;
   TrainOptions o = options(60);
@@ -78,6 +100,7 @@ TEST_CASE("training: files are written and can be continued from") {
   CHECK(json["weights_hash"] == s.weights_hash);
   CHECK(json["test_accuracy"] == s.test_accuracy);
   CHECK(json["options"]["batch"] == 100);
+  CHECK(json["options"]["iterations"] == 60);
   for (const char* key : {"wall_s", "samples_per_s", "peak_memory_mb", "train_loss"})
     CHECK(json[key].get<double>() > 0);
   CHECK(json["iteration_ms"]["median"].get<double>() > 0);
@@ -105,7 +128,12 @@ TEST_CASE("training: files are written and can be continued from") {
   CHECK(loaded.test_accuracy == s.test_accuracy);
 }
 
-TEST_CASE("training: divergence is reported, not trained on") {
+TEST_CASE("training: divergence is reported, not trained on, also in the last update") {
+  TrainOptions last = options(1);
+  last.lr = 1e30;
+  last.weight_decay = 1e30;
+  CHECK(message_of<SystemError>([&] { train(task(), last); }).find("is not finite any more") !=
+        std::string::npos);
   TrainOptions o = options(200);
   o.lr = 1e6;
   CHECK(message_of<SystemError>([&] { train(task(), o); }).starts_with("training diverged"));
