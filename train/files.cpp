@@ -82,17 +82,14 @@ class Descriptor {
 void check_writable(const std::string& option, const fs::path& path) {
   std::error_code error;
   if (fs::is_directory(path, error)) throw UserError("{}: {} is a folder", option, path.string());
-  try {
-    if (is_written_directly(path)) {
-      Descriptor(path, O_WRONLY | O_APPEND | O_CLOEXEC);
-    } else {
-      const fs::path temporary = temporary_for(destination(path));
-      Descriptor(temporary, O_WRONLY | O_CREAT | O_CLOEXEC);
-      ::unlink(temporary.c_str());
-    }
-  } catch (const SystemError& e) {
-    throw UserError("{}: {}", option, e.what());
-  }
+  const bool directly = is_written_directly(path);
+  const fs::path tried = directly ? path : temporary_for(destination(path));
+  const int fd =
+      ::open(tried.c_str(), O_WRONLY | O_CLOEXEC | (directly ? O_APPEND : O_CREAT), 0666);
+  if (fd < 0)
+    throw UserError("{}: cannot write {}: {}", option, path.string(), std::strerror(errno));
+  ::close(fd);
+  if (!directly) ::unlink(tried.c_str());
 }
 
 void write_file(const fs::path& path, std::span<const std::span<const std::byte>> pieces) {
