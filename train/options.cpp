@@ -5,6 +5,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
+#include <functional>
+#include <limits>
 #include <thread>
 
 #include "dist/strategy.h"
@@ -17,7 +19,7 @@ namespace {
 // Checks a number, with a sentence about the value itself; CLI11 puts the option's name before it.
 // The text is replaced by its plain decimal form, because CLI11 would read 010 as eight.
 template <class T>
-CLI::Validator number(const std::string& rule, bool (*holds)(T)) {
+CLI::Validator number(const std::string& rule, const std::function<bool(T)>& holds) {
   return CLI::Validator(
       [rule, holds](std::string& text) {
         T value{};
@@ -31,30 +33,12 @@ CLI::Validator number(const std::string& rule, bool (*holds)(T)) {
       "");
 }
 
-// Bounds keep products of them within 64 bits, and rates within what a float can hold.
-CLI::Validator from_0_to_million() {
-  return number<std::int64_t>("a whole number from 0 to 1000000",
-                              [](std::int64_t v) { return v >= 0 && v <= 1'000'000; });
-}
-CLI::Validator from_0_to_billion() {
-  return number<std::int64_t>("a whole number from 0 to 1000000000",
-                              [](std::int64_t v) { return v >= 0 && v <= 1'000'000'000; });
-}
-CLI::Validator from_1_to_million() {
-  return number<std::int64_t>("a whole number from 1 to 1000000",
-                              [](std::int64_t v) { return v >= 1 && v <= 1'000'000; });
-}
-CLI::Validator from_1_to_billion() {
-  return number<std::int64_t>("a whole number from 1 to 1000000000",
-                              [](std::int64_t v) { return v >= 1 && v <= 1'000'000'000; });
-}
-CLI::Validator from_1_to_1024() {
-  return number<std::int64_t>("a whole number from 1 to 1024",
-                              [](std::int64_t v) { return v >= 1 && v <= 1024; });
-}
-CLI::Validator seed() {
-  return number<std::uint64_t>("a whole number from 0 to 18446744073709551615",
-                               [](std::uint64_t) { return true; });
+// Bounds keep products of options within 64 bits, and rates within what a float can hold.
+constexpr std::uint64_t kMillion = 1'000'000, kBillion = 1'000'000'000;
+
+CLI::Validator whole(std::uint64_t low, std::uint64_t high) {
+  return number<std::uint64_t>(fmt::format("a whole number from {} to {}", low, high),
+                               [=](std::uint64_t v) { return v >= low && v <= high; });
 }
 CLI::Validator positive() {
   return number<double>("a number above 0 and up to 1e30",
@@ -94,17 +78,17 @@ void add_options(CLI::App& app, TrainOptions& o) {
 
   const auto training = group("Training");
   training("--batch", o.batch, "N", "Samples per iteration, over all workers")
-      ->transform(from_1_to_billion());
+      ->transform(whole(1, kBillion));
   training("--epochs", o.epochs, "N",
            "Passes over the training set; samples that do not fill\n"
            "the last batch of an epoch are left out of it.\n"
            "0: only test")
-      ->transform(from_0_to_million());
+      ->transform(whole(0, kMillion));
   training("--iterations", o.iterations, "N", "Stop after N iterations instead of --epochs")
-      ->transform(from_1_to_billion())
+      ->transform(whole(1, kBillion))
       ->default_str("");
   training("--seed", o.seed, "N", "Decides initial weights, data order and dropout")
-      ->transform(seed());
+      ->transform(whole(0, std::numeric_limits<std::uint64_t>::max()));
   training("--label-smoothing", o.label_smoothing, "X",
            "Share of the target spread evenly over all classes")
       ->transform(below_1());
@@ -121,21 +105,21 @@ void add_options(CLI::App& app, TrainOptions& o) {
             "every --lr-step-epochs; cosine: falls to 0 at the end")
       ->check(one_of({"constant", "step", "cosine"}));
   optimizer("--lr-step-epochs", o.lr_step_epochs, "N", "See --lr-schedule")
-      ->transform(from_1_to_million());
+      ->transform(whole(1, kMillion));
   optimizer("--lr-step-factor", o.lr_step_factor, "X", "See --lr-schedule")->transform(positive());
   optimizer("--lr-warmup-iterations", o.lr_warmup_iterations, "N",
             "Begin with a linear rise to the rate")
-      ->transform(from_0_to_billion());
+      ->transform(whole(0, kBillion));
 
   const auto workers = group("Workers");
   workers("--algo", o.algo, "NAME", "How gradients become updates. single: one worker")
       ->check(one_of(strategy_names()));
   workers("--workers", o.workers, "N", "Model replicas that share the work")
-      ->transform(from_1_to_1024());
+      ->transform(whole(1, 1024));
   workers("--threads", o.threads, "N",
           "Compute threads per worker; results do not depend on\n"
           "it. Default: this machine's cores over the workers")
-      ->transform(from_1_to_1024())
+      ->transform(whole(1, 1024))
       ->default_str("");
   workers("--device", o.device, "NAME", "cpu or cuda")->check(one_of({"cpu", "cuda"}));
 
