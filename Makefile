@@ -134,7 +134,7 @@ test: tests
 where:
 	@echo $(BUILD)
 
-bench: $(BUILD)/bench_step $(BUILD)/bench_kernels
+bench: $(addprefix $(BUILD)/,$(filter bench_%,$(apps)))
 	@scripts/bench $(BUILD)
 
 data:
@@ -155,7 +155,7 @@ help:
 	@echo "make demo         set up, build, get data, train MNIST-MLP"
 	@echo "make check        set up, build and run all tests, also under sanitizers"
 	@echo "make test         build and run the tests in one variant (SAN=thread, DEBUG=1, …)"
-	@echo "make bench        time a training step and its kernels, beside PyTorch if it is installed"
+	@echo "make bench        time kernels, compressors and a training step, beside PyTorch if installed"
 	@echo "make data         fetch MNIST and Fashion-MNIST into datasets/"
 	@echo "make deps         install missing libraries with apt"
 	@echo "make format       format the sources; make format-check only looks"

@@ -1,0 +1,41 @@
+// Lossy compression of gradients, embedded in the ring (Pipe-SGD, section 3.2): every hop sends
+// compressed bytes and does decompress, add and compress again, in f32.
+//
+// A run of `count` elements begins at a block boundary of the flat gradient; its last block may be
+// short. Compressing it gives bytes(count) bytes, whatever the values are, so that both ends of a
+// message know its size. Calls are const and may come from any thread.
+//
+// NaN and infinity stay visible: where the input has one, what is decompressed is not finite (for
+// quant8 in the whole block). They never become an ordinary number.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace tandem {
+
+class Compressor {
+ public:
+  virtual ~Compressor() = default;
+
+  virtual const char* name() const = 0;
+  virtual std::size_t bytes(std::int64_t count) const = 0;
+
+  virtual void compress(std::span<const float> values, std::span<std::byte> packed) const = 0;
+  virtual void decompress(std::span<const std::byte> packed, std::span<float> values) const = 0;
+
+  // One hop of the ring: packed = compress(decompress(received) + values), without a detour
+  // through memory. `packed` may be `received`.
+  virtual void add(std::span<const std::byte> received, std::span<const float> values,
+                   std::span<std::byte> packed) const = 0;
+};
+
+// What `--compress` offers: none, trunc16, quant8.
+const std::vector<std::string>& compressor_names();
+std::unique_ptr<Compressor> make_compressor(const std::string& name);
+
+}  // namespace tandem

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace tandem {
+
+inline constexpr std::uint32_t kInfinityBits = 0x7f800000U;
+
+// The bits of the largest magnitude among value(0) … value(count - 1); each is called once and in
+// order, so that the pass can do other work too. As integers, magnitudes are ordered like the
+// floats they are; infinity (kInfinityBits) is larger than all numbers, and NaN than infinity.
+template <class Value>
+std::uint32_t largest_magnitude_bits(std::size_t count, Value&& value) {
+  // Several maxima side by side: a single one would wait for itself at every step.
+  constexpr std::size_t kLanes = 32;
+  std::array<std::uint32_t, kLanes> lanes{};
+  const auto magnitude = [&](std::size_t i) {
+    return std::bit_cast<std::uint32_t>(value(i)) & 0x7fffffffU;
+  };
+  std::size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes)
+    for (std::size_t k = 0; k < kLanes; ++k) lanes[k] = std::max(lanes[k], magnitude(i + k));
+  for (; i < count; ++i) lanes[0] = std::max(lanes[0], magnitude(i));
+  return *std::max_element(lanes.begin(), lanes.end());
+}
+
+}  // namespace tandem

@@ -1,0 +1,67 @@
+#include "dist/compress/trunc16.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+
+#include "dist/compress/magnitude.h"
+
+namespace tandem {
+namespace {
+
+// Worked off in pieces that stay in the first-level cache between two passes.
+constexpr std::size_t kPiece = 1024;
+
+float unpack(std::uint16_t half) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(half) << 16);
+}
+
+void pack_piece(const float* __restrict values, std::size_t count, std::uint16_t* __restrict out) {
+  const std::uint32_t largest = largest_magnitude_bits(count, [&](std::size_t i) {
+    out[i] = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(values[i]) >> 16);
+    return values[i];
+  });
+  if (largest <= kInfinityBits) return;
+  // A NaN may have its only set bits in the low half: it is kept a NaN by setting a high one.
+  for (std::size_t i = 0; i < count; ++i)
+    if (values[i] != values[i]) out[i] |= 0x0040;
+}
+
+// Calls f(first element, elements) for every piece of a run.
+template <class F>
+void for_each_piece(std::size_t count, F&& f) {
+  for (std::size_t i = 0; i < count; i += kPiece) f(i, std::min(kPiece, count - i));
+}
+
+}  // namespace
+
+std::size_t Trunc16::bytes(std::int64_t count) const {
+  return static_cast<std::size_t>(count) * sizeof(std::uint16_t);
+}
+
+void Trunc16::compress(std::span<const float> values, std::span<std::byte> packed) const {
+  auto* out = reinterpret_cast<std::uint16_t*>(packed.data());
+  for_each_piece(values.size(), [&](std::size_t i, std::size_t count) {
+    pack_piece(values.data() + i, count, out + i);
+  });
+}
+
+void Trunc16::decompress(std::span<const std::byte> packed, std::span<float> values) const {
+  const auto* in = reinterpret_cast<const std::uint16_t*>(packed.data());
+  float* __restrict out = values.data();
+  for (std::size_t i = 0; i < values.size(); ++i) out[i] = unpack(in[i]);
+}
+
+void Trunc16::add(std::span<const std::byte> received, std::span<const float> values,
+                  std::span<std::byte> packed) const {
+  const auto* in = reinterpret_cast<const std::uint16_t*>(received.data());
+  auto* out = reinterpret_cast<std::uint16_t*>(packed.data());
+  for_each_piece(values.size(), [&](std::size_t i, std::size_t count) {
+    std::array<float, kPiece> sum;  // also lets `packed` be `received`
+    for (std::size_t k = 0; k < count; ++k) sum[k] = unpack(in[i + k]) + values[i + k];
+    pack_piece(sum.data(), count, out + i);
+  });
+}
+
+}  // namespace tandem
