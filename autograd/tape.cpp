@@ -15,9 +15,7 @@ void Tape::begin(Mode mode, const Random& random) {
 Var Tape::use(Parameter& parameter) {
   if (hooks_) hooks_->before_use(parameter);
   if (!training() || !parameter.trainable) return Var{parameter.value};
-  const auto index = static_cast<std::size_t>(parameter.index);
-  if (uses_.size() <= index) uses_.resize(index + 1);
-  ++uses_[index].pending;
+  ++use_of(parameter).pending;
   Node leaf{parameter.shape, parameter.value.dtype()};
   leaf.parameter = &parameter;
   return Var{parameter.value, append(std::move(leaf))};
@@ -34,13 +32,17 @@ Tape::Node& Tape::node_at(int index) {
   return nodes_[static_cast<std::size_t>(index)];
 }
 
+Tape::Use& Tape::use_of(const Parameter& parameter) {
+  const auto index = static_cast<std::size_t>(parameter.index);
+  if (uses_.size() <= index) uses_.resize(index + 1);
+  return uses_[index];
+}
+
 std::optional<GradientSlot> Tape::gradient_slot(int index) {
   if (index == Var::kConstant) return std::nullopt;
   Node& node = node_at(index);
-  if (const Parameter* p = node.parameter) {
-    bool& has_gradient = uses_[static_cast<std::size_t>(p->index)].has_gradient;
-    return GradientSlot{p->gradient, std::exchange(has_gradient, true)};
-  }
+  if (const Parameter* p = node.parameter)
+    return GradientSlot{p->gradient, std::exchange(use_of(*p).has_gradient, true)};
   const bool accumulate = node.gradient.defined();
   if (!accumulate)
     node.gradient = Tensor::empty(node.shape, node.dtype, *device_);
@@ -80,7 +82,7 @@ void Tape::backward(const Var& loss, const ParameterSet& parameters) {
     Node node = std::move(nodes_.back());
     nodes_.pop_back();
     if (Parameter* p = node.parameter) {
-      Use& use = uses_[static_cast<std::size_t>(p->index)];
+      Use& use = use_of(*p);
       if (--use.pending > 0 || !use.has_gradient) continue;
       use.ready = true;
       if (hooks_) hooks_->on_grad_ready(*p);
@@ -89,13 +91,11 @@ void Tape::backward(const Var& loss, const ParameterSet& parameters) {
     }
   }
 
-  for (const Parameter* p : parameters.trainable()) {
-    const auto index = static_cast<std::size_t>(p->index);
-    require(index < uses_.size() && uses_[index].ready,
+  for (const Parameter* p : parameters.trainable())
+    require(use_of(*p).ready,
             "parameter {} received no gradient: forward did not use it, or the loss does not "
             "depend on it",
             p->name);
-  }
 }
 
 }  // namespace tandem

@@ -115,6 +115,7 @@ class Tape {
 
   int append(Node node);
   Node& node_at(int index);
+  Use& use_of(const Parameter& parameter);
 
   // Declared before the nodes that live in it.
   std::pmr::unsynchronized_pool_resource pool_;

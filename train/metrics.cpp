@@ -28,17 +28,9 @@ void Metrics::epoch(std::int64_t epoch, std::int64_t iteration, double train_los
   write(fmt::format(
       R"({{"epoch":{},"iteration":{},"train_loss":{},"test_accuracy":{},"wall_s":{:.4f}}})", epoch,
       iteration, train_loss, test_accuracy, wall_s));
-  flush();
-}
-
-void Metrics::close() {
-  if (!path_.empty()) flush();
+  if (!file_.flush()) throw SystemError("cannot write {}: {}", path_, std::strerror(errno));
 }
 
 void Metrics::write(const std::string& line) { file_ << line << '\n'; }
-
-void Metrics::flush() {
-  if (!file_.flush()) throw SystemError("cannot write {}: {}", path_, std::strerror(errno));
-}
 
 }  // namespace tandem

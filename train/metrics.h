@@ -12,13 +12,12 @@ class Metrics {
   explicit Metrics(const std::string& path);  // empty: write nothing
 
   void iteration(std::int64_t iteration, std::int64_t epoch, double loss, double lr, double ms);
+  // Also sees to it that all lines are written; throws SystemError if they could not be.
   void epoch(std::int64_t epoch, std::int64_t iteration, double train_loss, double test_accuracy,
              double wall_s);
-  void close();  // throws SystemError if anything could not be written
 
  private:
   void write(const std::string& line);
-  void flush();
 
   std::string path_;
   std::ofstream file_;

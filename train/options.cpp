@@ -11,6 +11,7 @@
 
 #include "dist/strategy.h"
 #include "tensor/error.h"
+#include "train/command_line.h"
 #include "train/files.h"
 
 namespace tandem {
@@ -148,35 +149,22 @@ void check_together(TrainOptions& o, const CLI::App& app) {
     o.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / o.workers);
   const std::pair<const char*, std::string> outputs[] = {
       {"--save", o.save}, {"--summary", o.summary}, {"--metrics", o.metrics}};
-  for (const auto& [option, file] : outputs) {
-    if (file.empty()) continue;
-    check_writable(option, file);
+  for (const auto& [option, file] : outputs)
     for (const auto& [other, other_file] : outputs)
-      if (option != other && file == other_file && !file.starts_with("/dev/"))
+      if (option != other && !file.empty() && file == other_file && !file.starts_with("/dev/"))
         throw UserError("{} and {} would write to the same file {}", option, other, file);
-  }
+  // Tried now, written at the end. (--metrics is opened before training begins.)
+  if (!o.save.empty()) check_writable("--save", o.save);
+  if (!o.summary.empty()) check_writable("--summary", o.summary);
 }
 
 }  // namespace
 
 bool parse_options(int argc, char** argv, const std::string& description, TrainOptions& options) {
   CLI::App app(description);
-  app.option_defaults()->always_capture_default()->multi_option_policy(
-      CLI::MultiOptionPolicy::TakeLast);
-  app.get_formatter()->column_width(34);
+  set_conventions(app);
   add_options(app, options);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp& help) {
-    app.exit(help);
-    return false;
-  } catch (const CLI::ArgumentMismatch& e) {  // "--lr: 1 required X missing"
-    const std::string message = e.what();
-    throw UserError("{} needs a value; --help lists the options",
-                    message.substr(0, message.find(':')));
-  } catch (const CLI::ParseError& e) {
-    throw UserError("{}; --help lists the options", e.what());
-  }
+  if (!parse_command_line(app, argc, argv)) return false;
   check_together(options, app);
   return true;
 }

@@ -9,20 +9,22 @@
 namespace tandem {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 // Milliseconds per iteration.
 double breakdown_ms(const Summary& s, std::size_t kind) {
   if (s.iterations == 0) return 0;
   return 1e3 * s.spans.seconds(static_cast<SpanKind>(kind)) / static_cast<double>(s.iterations);
 }
 
-nlohmann::ordered_json options_json(const TrainOptions& o) {
+Json options_json(const TrainOptions& o) {
   return {{"algo", o.algo},
           {"workers", o.workers},
           {"threads", o.threads},
           {"device", o.device},
           {"batch", o.batch},
           {"epochs", o.epochs},
-          {"iterations", o.iterations > 0 ? nlohmann::ordered_json(o.iterations) : nullptr},
+          {"iterations", o.iterations > 0 ? Json(o.iterations) : nullptr},
           {"seed", o.seed},
           {"label_smoothing", o.label_smoothing},
           {"lr", o.lr},
@@ -47,24 +49,27 @@ double Summary::samples_per_s() const {
   return wall_s > 0 ? static_cast<double>(iterations * options.batch) / wall_s : 0;
 }
 
-nlohmann::ordered_json to_json(const Summary& s) {
-  nlohmann::ordered_json breakdown;
+std::string to_json(const Summary& s) {
+  Json breakdown;
   for (std::size_t kind = 0; kind < kSpanNames.size(); ++kind)
     breakdown[kSpanNames[kind]] = breakdown_ms(s, kind);
-  return {{"app", s.app},
-          {"options", options_json(s.options)},
-          {"data", s.data},
-          {"parameters", s.parameters},
-          {"iterations", s.iterations},
-          {"wall_s", s.wall_s},
-          {"iteration_ms",
-           {{"median", quantile(s.iteration_ms, 0.5)}, {"p95", quantile(s.iteration_ms, 0.95)}}},
-          {"breakdown_ms", breakdown},
-          {"train_loss", s.train_loss},
-          {"test_accuracy", s.test_accuracy},
-          {"samples_per_s", s.samples_per_s()},
-          {"peak_memory_mb", peak_memory_mb()},
-          {"weights_hash", s.weights_hash}};
+  const Json json = {
+      {"app", s.app},
+      {"options", options_json(s.options)},
+      {"data", s.data},
+      {"parameters", s.parameters},
+      {"iterations", s.iterations},
+      {"wall_s", s.wall_s},
+      {"iteration_ms",
+       {{"median", quantile(s.iteration_ms, 0.5)}, {"p95", quantile(s.iteration_ms, 0.95)}}},
+      {"breakdown_ms", breakdown},
+      {"train_loss", s.train_loss},
+      {"test_accuracy", s.test_accuracy},
+      {"samples_per_s", s.samples_per_s()},
+      {"peak_memory_mb", peak_memory_mb()},
+      {"weights_hash", s.weights_hash}};
+  // Paths need not be UTF-8, JSON must be.
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 std::string to_text(const Summary& s) {

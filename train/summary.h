@@ -5,8 +5,6 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
-
 #include "dist/timing/spans.h"
 #include "train/options.h"
 
@@ -28,7 +26,7 @@ struct Summary {
   double samples_per_s() const;
 };
 
-nlohmann::ordered_json to_json(const Summary& summary);
-std::string to_text(const Summary& summary);
+std::string to_json(const Summary& summary);  // one object
+std::string to_text(const Summary& summary);  // for a person
 
 }  // namespace tandem

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "autograd/sgd.h"
 #include "dist/strategy.h"
@@ -17,8 +16,6 @@
 
 namespace tandem {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::int64_t kTestBatch = 500;
 
@@ -174,7 +171,6 @@ void run(Worker& worker, const TrainOptions& o, Summary& s) {
     }
   }
   if (iterations == 0) s.test_accuracy = worker.test();
-  metrics.close();
 }
 
 }  // namespace
@@ -201,9 +197,7 @@ Summary train(const Task& task, const TrainOptions& options) {
   summary.spans = worker.spans();
   summary.weights_hash = weights_hash(worker.parameters());
   if (!options.save.empty()) save_weights(options.save, worker.parameters());
-  if (!options.summary.empty())
-    write_file(options.summary,
-               to_json(summary).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  if (!options.summary.empty()) write_file(options.summary, to_json(summary));
   if (!options.quiet) fmt::print("{}", to_text(summary));
   return summary;
 }

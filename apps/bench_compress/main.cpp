@@ -1,6 +1,7 @@
 // Speed of the compressors as a share of memcpy's over the same f32 bytes, on one core.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <cstring>
 #include <functional>
 
@@ -8,6 +9,7 @@
 #include "dist/runtime/clock.h"
 #include "tensor/random.h"
 #include "train/app.h"
+#include "train/command_line.h"
 #include "train/statistics.h"
 
 using namespace tandem;
@@ -59,8 +61,10 @@ void report(const Compressor& c, std::int64_t count) {
 
 }  // namespace
 
-int main() {
-  return run_app("bench_compress", [] {
+int main(int argc, char** argv) {
+  return run_app("bench_compress", [&] {
+    CLI::App app("Speed of the compressors as a share of memcpy's, on one core.");
+    if (!parse_command_line(app, argc, argv)) return;
     fmt::print("f32 bytes per second, as a share of memcpy's\n");
     fmt::print("{:8} {:>9} {:>12} {:>11} {:>11} {:>9}\n", "", "f32", "memcpy GB/s", "compress",
                "decompress", "hop");

@@ -14,6 +14,7 @@
 #include "dist/runtime/clock.h"
 #include "layers/models/mlp.h"
 #include "train/app.h"
+#include "train/command_line.h"
 #include "train/statistics.h"
 
 // Every `new` of this program is counted, those of the memory pool among them: a step must not
@@ -69,7 +70,7 @@ struct Options {
 bool parse(int argc, char** argv, Options& o) {
   CLI::App app(
       "Times one whole training step (forward, backward, SGD with momentum) on random data.");
-  app.option_defaults()->always_capture_default();
+  set_conventions(app);
   std::vector<std::string> names;
   for (const auto& [name, model] : kModels) names.push_back(name);
   app.add_option("--model", o.model, "What to train")->check(CLI::IsMember(names));
@@ -79,15 +80,7 @@ bool parse(int argc, char** argv, Options& o) {
   app.add_option("--warmup", o.warmup, "Steps before the timing begins")
       ->check(CLI::Range(1, 1 << 30));
   app.add_flag("--json", o.json, "Print one JSON object");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp& help) {
-    app.exit(help);
-    return false;
-  } catch (const CLI::ParseError& e) {
-    throw UserError("{}; --help lists the options", e.what());
-  }
-  return true;
+  return parse_command_line(app, argc, argv);
 }
 
 // Random images and labels, fixed for all steps.

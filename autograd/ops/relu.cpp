@@ -3,7 +3,7 @@
 
 namespace tandem {
 
-// y = max(x, 0)      dx = dy where y > 0
+// y = max(x, 0)      dx = 0 where y <= 0, else dy
 Var relu(Tape& tape, const Var& x) {
   Tensor y = Tensor::empty(x.value.shape(), x.value.dtype(), x.value.device());
   y.backend().relu(x.value, y);

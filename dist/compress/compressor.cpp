@@ -1,8 +1,5 @@
 #include "dist/compress/compressor.h"
 
-#include "dist/compress/none.h"
-#include "dist/compress/quant8.h"
-#include "dist/compress/trunc16.h"
 #include "tensor/error.h"
 
 namespace tandem {
@@ -13,10 +10,10 @@ const std::vector<std::string>& compressor_names() {
 }
 
 std::unique_ptr<Compressor> make_compressor(const std::string& name) {
-  if (name == "none") return std::make_unique<NoCompression>();
-  if (name == "trunc16") return std::make_unique<Trunc16>();
-  if (name == "quant8") return std::make_unique<Quant8>();
-  throw UserError("--compress {} is not known", name);
+  if (name == "none") return make_none();
+  if (name == "trunc16") return make_trunc16();
+  if (name == "quant8") return make_quant8();
+  throw UserError("no compressor is named {}", name);
 }
 
 }  // namespace tandem

@@ -34,7 +34,12 @@ class Compressor {
                    std::span<std::byte> packed) const = 0;
 };
 
-// What `--compress` offers: none, trunc16, quant8.
+// Each in the file of its name.
+std::unique_ptr<Compressor> make_none();
+std::unique_ptr<Compressor> make_trunc16();
+std::unique_ptr<Compressor> make_quant8();
+
+// The same by name; UserError if it is none of these.
 const std::vector<std::string>& compressor_names();
 std::unique_ptr<Compressor> make_compressor(const std::string& name);
 

@@ -1,5 +1,5 @@
-#include "dist/compress/quant8.h"
-
+// Signed 8-bit integers, as multiples of the largest magnitude of their block over 127: 4 bytes of
+// scale a block and 1 byte an element, an error of at most half a step, 1/254 of that magnitude.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "dist/block.h"
+#include "dist/compress/compressor.h"
 #include "dist/compress/magnitude.h"
 
 namespace tandem {
@@ -61,32 +62,39 @@ void for_each_block(std::size_t count, F&& f) {
     f(i, std::min(kElements, count - i), byte);
 }
 
+class Quant8 : public Compressor {
+ public:
+  const char* name() const override { return "quant8"; }
+
+  std::size_t bytes(std::int64_t count) const override {
+    const auto n = static_cast<std::size_t>(count);
+    return n + (n + kElements - 1) / kElements * kScaleBytes;
+  }
+
+  void compress(std::span<const float> values, std::span<std::byte> packed) const override {
+    for_each_block(values.size(), [&](std::size_t i, std::size_t count, std::size_t byte) {
+      pack_block(values.data() + i, count, packed.data() + byte);
+    });
+  }
+
+  void decompress(std::span<const std::byte> packed, std::span<float> values) const override {
+    for_each_block(values.size(), [&](std::size_t i, std::size_t count, std::size_t byte) {
+      unpack_block(packed.data() + byte, count, values.data() + i);
+    });
+  }
+
+  void add(std::span<const std::byte> received, std::span<const float> values,
+           std::span<std::byte> packed) const override {
+    for_each_block(values.size(), [&](std::size_t i, std::size_t count, std::size_t byte) {
+      std::array<float, kElements> sum;  // stays in the first-level cache
+      unpack_block_add(received.data() + byte, values.data() + i, count, sum.data());
+      pack_block(sum.data(), count, packed.data() + byte);
+    });
+  }
+};
+
 }  // namespace
 
-std::size_t Quant8::bytes(std::int64_t count) const {
-  const auto n = static_cast<std::size_t>(count);
-  return n + (n + kElements - 1) / kElements * kScaleBytes;
-}
-
-void Quant8::compress(std::span<const float> values, std::span<std::byte> packed) const {
-  for_each_block(values.size(), [&](std::size_t i, std::size_t count, std::size_t byte) {
-    pack_block(values.data() + i, count, packed.data() + byte);
-  });
-}
-
-void Quant8::decompress(std::span<const std::byte> packed, std::span<float> values) const {
-  for_each_block(values.size(), [&](std::size_t i, std::size_t count, std::size_t byte) {
-    unpack_block(packed.data() + byte, count, values.data() + i);
-  });
-}
-
-void Quant8::add(std::span<const std::byte> received, std::span<const float> values,
-                 std::span<std::byte> packed) const {
-  for_each_block(values.size(), [&](std::size_t i, std::size_t count, std::size_t byte) {
-    std::array<float, kElements> sum;  // stays in the first-level cache
-    unpack_block_add(received.data() + byte, values.data() + i, count, sum.data());
-    pack_block(sum.data(), count, packed.data() + byte);
-  });
-}
+std::unique_ptr<Compressor> make_quant8() { return std::make_unique<Quant8>(); }
 
 }  // namespace tandem

@@ -1,10 +1,11 @@
-#include "dist/compress/trunc16.h"
-
+// The high 16 bits of each f32 (sign, exponent, 7 bits of mantissa): 2 bytes an element, a relative
+// error below 2⁻⁷, always towards zero.
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
 
+#include "dist/compress/compressor.h"
 #include "dist/compress/magnitude.h"
 
 namespace tandem {
@@ -34,34 +35,41 @@ void for_each_piece(std::size_t count, F&& f) {
   for (std::size_t i = 0; i < count; i += kPiece) f(i, std::min(kPiece, count - i));
 }
 
+class Trunc16 : public Compressor {
+ public:
+  const char* name() const override { return "trunc16"; }
+
+  std::size_t bytes(std::int64_t count) const override {
+    return static_cast<std::size_t>(count) * sizeof(std::uint16_t);
+  }
+
+  void compress(std::span<const float> values, std::span<std::byte> packed) const override {
+    auto* out = reinterpret_cast<std::uint16_t*>(packed.data());
+    for_each_piece(values.size(), [&](std::size_t i, std::size_t count) {
+      pack_piece(values.data() + i, count, out + i);
+    });
+  }
+
+  void decompress(std::span<const std::byte> packed, std::span<float> values) const override {
+    const auto* in = reinterpret_cast<const std::uint16_t*>(packed.data());
+    float* __restrict out = values.data();
+    for (std::size_t i = 0; i < values.size(); ++i) out[i] = unpack(in[i]);
+  }
+
+  void add(std::span<const std::byte> received, std::span<const float> values,
+           std::span<std::byte> packed) const override {
+    const auto* in = reinterpret_cast<const std::uint16_t*>(received.data());
+    auto* out = reinterpret_cast<std::uint16_t*>(packed.data());
+    for_each_piece(values.size(), [&](std::size_t i, std::size_t count) {
+      std::array<float, kPiece> sum;  // also lets `packed` be `received`
+      for (std::size_t k = 0; k < count; ++k) sum[k] = unpack(in[i + k]) + values[i + k];
+      pack_piece(sum.data(), count, out + i);
+    });
+  }
+};
+
 }  // namespace
 
-std::size_t Trunc16::bytes(std::int64_t count) const {
-  return static_cast<std::size_t>(count) * sizeof(std::uint16_t);
-}
-
-void Trunc16::compress(std::span<const float> values, std::span<std::byte> packed) const {
-  auto* out = reinterpret_cast<std::uint16_t*>(packed.data());
-  for_each_piece(values.size(), [&](std::size_t i, std::size_t count) {
-    pack_piece(values.data() + i, count, out + i);
-  });
-}
-
-void Trunc16::decompress(std::span<const std::byte> packed, std::span<float> values) const {
-  const auto* in = reinterpret_cast<const std::uint16_t*>(packed.data());
-  float* __restrict out = values.data();
-  for (std::size_t i = 0; i < values.size(); ++i) out[i] = unpack(in[i]);
-}
-
-void Trunc16::add(std::span<const std::byte> received, std::span<const float> values,
-                  std::span<std::byte> packed) const {
-  const auto* in = reinterpret_cast<const std::uint16_t*>(received.data());
-  auto* out = reinterpret_cast<std::uint16_t*>(packed.data());
-  for_each_piece(values.size(), [&](std::size_t i, std::size_t count) {
-    std::array<float, kPiece> sum;  // also lets `packed` be `received`
-    for (std::size_t k = 0; k < count; ++k) sum[k] = unpack(in[i + k]) + values[i + k];
-    pack_piece(sum.data(), count, out + i);
-  });
-}
+std::unique_ptr<Compressor> make_trunc16() { return std::make_unique<Trunc16>(); }
 
 }  // namespace tandem

@@ -66,16 +66,16 @@ void ThreadPool::run(std::int64_t tiles, Body body) {
   job_.fetch_add(1, std::memory_order_release);
   job_.notify_all();
 
-  while (unpicked_in(ticket) > 0) do_one_tile(ticket);
+  while (unpicked_in(ticket) > 0) try_one_tile(ticket);
   wait_until_done();
   if (failure_) std::rethrow_exception(failure_);
 }
 
 // Tries to pick the next tile of the job in `ticket`, which is brought up to date either way.
-bool ThreadPool::do_one_tile(std::uint64_t& ticket) {
+void ThreadPool::try_one_tile(std::uint64_t& ticket) {
   if (!ticket_.compare_exchange_weak(ticket, ticket - 1, std::memory_order_acq_rel,
                                      std::memory_order_acquire))
-    return false;
+    return;
   // The tile is ours, so the job cannot end before it is done: body_ and tiles_ stay valid.
   const std::uint32_t tile = tiles_ - unpicked_in(ticket);
   ticket -= 1;
@@ -86,7 +86,6 @@ bool ThreadPool::do_one_tile(std::uint64_t& ticket) {
     if (!failure_) failure_ = std::current_exception();
   }
   if (left_.fetch_sub(1, std::memory_order_acq_rel) == 1) left_.notify_one();
-  return true;
 }
 
 void ThreadPool::wait_until_done() {
@@ -102,7 +101,7 @@ void ThreadPool::help(std::stop_token token) {
   std::uint32_t seen = 0;
   while (!token.stop_requested()) {
     std::uint64_t ticket = ticket_.load(std::memory_order_acquire);
-    while (unpicked_in(ticket) > 0) do_one_tile(ticket);
+    while (unpicked_in(ticket) > 0) try_one_tile(ticket);
     if (!yield_until([&] { return job_.load(std::memory_order_acquire) != seen; }))
       job_.wait(seen, std::memory_order_acquire);
     seen = job_.load(std::memory_order_acquire);

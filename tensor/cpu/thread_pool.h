@@ -43,7 +43,7 @@ class ThreadPool {
  private:
   void stop();
   void help(std::stop_token token);
-  bool do_one_tile(std::uint64_t& ticket);
+  void try_one_tile(std::uint64_t& ticket);
   void wait_until_done();
 
   // The job under way. `ticket_` holds the job's number in its high half and the tiles not yet

@@ -40,6 +40,12 @@ struct Net {
     const Tensor labels = Tensor::from(std::vector<std::int32_t>{0, 1}, {2}, device);
     return softmax_cross_entropy(tape, y, labels);
   }
+  // A whole step through both layers; returns the flat gradient.
+  std::vector<float> step() {
+    tape.begin(Tape::Mode::training);
+    tape.backward(loss(apply(b, b_bias, apply(a, a_bias, input()))), set);
+    return set.gradients().to_host<float>();
+  }
   Var input() { return Var{random_tensor({2, 3}, 5, Dtype::f32, device)}; }
 
   Device device = cpu_device();
@@ -103,18 +109,12 @@ TEST_CASE("tape: shared weights fire once, at the end, with the sum of both uses
 
 TEST_CASE("tape: steps do not leak into each other") {
   Net net;
-  const auto run = [&] {
-    net.tape.begin(Tape::Mode::training);
-    const Var y = net.apply(net.b, net.b_bias, net.apply(net.a, net.a_bias, net.input()));
-    net.tape.backward(net.loss(y), net.set);
-    return net.set.gradients().to_host<float>();
-  };
-  const auto first = run();
-  CHECK(run() == first);
+  const auto first = net.step();
+  CHECK(net.step() == first);
   // A step that is begun and given up leaves no trace either.
   net.tape.begin(Tape::Mode::training);
   net.apply(net.a, net.a_bias, net.input());
-  CHECK(run() == first);
+  CHECK(net.step() == first);
 }
 
 TEST_CASE("tape: an exception in a hook leaves nothing behind") {
@@ -124,18 +124,12 @@ TEST_CASE("tape: an exception in a hook leaves nothing behind") {
       if (p.name == "b") throw std::runtime_error("stop");
     }
   } thrower;
-  const auto run = [&] {
-    net.tape.begin(Tape::Mode::training);
-    const Var y = net.apply(net.b, net.b_bias, net.apply(net.a, net.a_bias, net.input()));
-    net.tape.backward(net.loss(y), net.set);
-    return net.set.gradients().to_host<float>();
-  };
-  const auto before = run();
+  const auto before = net.step();
   net.tape.set_hooks(&thrower);
-  CHECK_THROWS_AS(run(), std::runtime_error);
+  CHECK_THROWS_AS(net.step(), std::runtime_error);
   net.tape.set_hooks(&net.hooks);
   net.hooks.events.clear();
-  CHECK(run() == before);
+  CHECK(net.step() == before);
   CHECK(std::ranges::count_if(net.hooks.events, [](const std::string& event) {
           return event.starts_with("ready");
         }) == 4);

@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "data/mnist.h"
 #include "data/synthetic_digits.h"
 #include "layers/models/mlp.h"
 #include "tests/support.h"

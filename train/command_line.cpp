@@ -1,0 +1,32 @@
+#include "train/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "tensor/error.h"
+
+namespace tandem {
+
+void set_conventions(CLI::App& app) {
+  app.option_defaults()->always_capture_default()->multi_option_policy(
+      CLI::MultiOptionPolicy::TakeLast);
+  app.get_formatter()->column_width(34);
+}
+
+bool parse_command_line(CLI::App& app, int argc, char** argv) {
+  try {
+    app.parse(argc, argv);
+    return true;
+  } catch (const CLI::CallForHelp& help) {
+    app.exit(help);
+    return false;
+  } catch (const CLI::ArgumentMismatch& e) {  // "--lr: 1 required X missing"
+    const std::string message = e.what();
+    throw UserError("{} needs a value; --help lists the options",
+                    message.substr(0, message.find(':')));
+  } catch (const CLI::ParseError& e) {
+    throw UserError("{}; --help lists the options", e.what());
+  }
+}
+
+}  // namespace tandem

@@ -1,0 +1,17 @@
+// What all programs do alike with their command line.
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+namespace tandem {
+
+// Of an option that is given twice, the last one counts; defaults are shown by --help. To be called
+// before options are added.
+void set_conventions(CLI::App& app);
+
+// Returns false if --help was asked for and shown. Throws UserError, naming the option.
+bool parse_command_line(CLI::App& app, int argc, char** argv);
+
+}  // namespace tandem
