@@ -6,6 +6,7 @@
 #   WERROR=1                 warnings are errors
 #   ARCH=…                   -march on x86-64 (default native), -mcpu elsewhere (default none)
 #   CXX=clang++              g++ 12 or newer, clang 14 or newer
+#   MPICXX=mpicxx            whose MPI: MPICH's where it is found (mpicxx.mpich), else mpicxx
 #   CPPFLAGS= LDFLAGS=       where libraries are, if not where the compiler looks: -I… and -L…
 
 SHELL := /bin/bash
@@ -38,6 +39,11 @@ $(error CUDA=1, but nvcc is not on the PATH)
 endif
 arch_flag := $(if $(ARCH),$(if $(filter x86_64,$(machine)),-march=,-mcpu=)$(ARCH))
 
+MPICXX ?= $(if $(shell command -v mpicxx.mpich),mpicxx.mpich,mpicxx)
+mpi_show := $(shell $(MPICXX) -show 2>/dev/null)
+mpi_cpp_flags := $(filter -I%,$(mpi_show)) -DMPICH_SKIP_MPICXX -DOMPI_SKIP_MPICXX
+mpi_ld_flags := $(filter-out -lmpichcxx -lmpi_cxx,$(filter -L% -l% -Wl$(comma)-rpath%,$(mpi_show)))
+
 cpp_flags := -I. -MMD -MP $(CPPFLAGS)
 cxx_flags := -std=c++20 -pthread $(arch_flag) \
   -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wno-missing-field-initializers \
@@ -51,7 +57,7 @@ cxx_flags := -std=c++20 -pthread $(arch_flag) \
 # -ffp-contract=off: our own arithmetic gives the same bits on every compiler and architecture.
 # Instrumented code misleads the compiler's flow analysis, so warnings are errors in plain builds only.
 ld_flags := -pthread $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
-ld_libs := $(LDLIBS) -lopenblas -lfmt -lz
+ld_libs := $(LDLIBS) -lopenblas -lfmt -lz $(mpi_ld_flags)
 
 # ---- sources -------------------------------------------------------------------------------------
 cuda_src := $(if $(filter 1,$(CUDA)),$(wildcard tensor/cuda/*.cu))
@@ -86,6 +92,7 @@ $(BUILD)/obj/%.o: %.cpp $(BUILD)/flags | detected
 	@mkdir -p $(@D)
 	@echo "  c++   $<"
 	@$(CXX) $(cpp_flags) $(cxx_flags) -c -o $@ $<
+$(BUILD)/obj/dist/transport/mpi_transport.o: private cpp_flags += $(mpi_cpp_flags)
 
 # Objects are built anew when the compiler or its flags change, what is linked
 # when a source comes or goes.
@@ -101,7 +108,7 @@ $(BUILD)/sources: force
 
 detected: | have-deps
 	@echo "tandem: $$($(CXX) -dumpfullversion -dumpversion | head -1 | sed 's|^|$(notdir $(CXX)) |')" \
-	  "on $(machine), $$(CXX="$(CXX)" CPPFLAGS="$(CPPFLAGS)" scripts/detect blas), $$(scripts/detect mpi)," \
+	  "on $(machine), $$(CXX="$(CXX)" CPPFLAGS="$(CPPFLAGS)" scripts/detect blas), $$(scripts/detect mpi $(MPICXX))," \
 	  "$(if $(cuda_src),$$(scripts/detect cuda),$(if $(filter 1,$(CUDA)),$$(scripts/detect cuda) (found; this version has no CUDA backend),no CUDA)) -> $(BUILD)/"
 
 .PHONY: have-deps
@@ -161,4 +168,4 @@ help:
 	@echo "make format       format the sources; make format-check only looks"
 	@echo "make clean        remove build/"
 	@echo
-	@sed -n 's/^# *\(.*=.*\)/  \1/p' Makefile | head -7
+	@sed -n 's/^# *\(.*=.*\)/  \1/p' Makefile | head -8

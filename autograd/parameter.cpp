@@ -48,13 +48,20 @@ ParameterSet::ParameterSet(const std::vector<Named>& named, const Device& device
     trainable_.push_back(p);
   }
   values_ = Tensor::zeros({flat_count}, dtype, device);
-  gradients_ = Tensor::zeros({flat_count}, dtype, device);
   momenta_ = Tensor::zeros({flat_count}, dtype, device);
   for (Parameter* p : trainable_) {
     place(*p, values_.view(p->offset, p->shape));
-    p->gradient = gradients_.view(p->offset, p->shape);
     p->momentum = momenta_.view(p->offset, p->shape);
   }
+  set_gradients(Tensor::zeros({flat_count}, dtype, device));
+}
+
+void ParameterSet::set_gradients(Tensor gradients) {
+  require(gradients.count() == values_.count() && gradients.dtype() == values_.dtype(),
+          "a gradient of {} {} is not like the parameters", gradients.count(),
+          name_of(gradients.dtype()));
+  gradients_ = std::move(gradients);
+  for (Parameter* p : trainable_) p->gradient = gradients_.view(p->offset, p->shape);
 }
 
 std::int64_t ParameterSet::count() const {

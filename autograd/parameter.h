@@ -48,6 +48,9 @@ class ParameterSet {
   const Tensor& gradients() const { return gradients_; }
   const Tensor& momenta() const { return momenta_; }
 
+  // Backward writes here from now on. Lets a strategy keep a gradient while the next one is made.
+  void set_gradients(Tensor gradients);
+
   // Elements of all parameters, padding not counted.
   std::int64_t count() const;
 

@@ -1,7 +1,5 @@
 #include "autograd/sgd.h"
 
-#include "tensor/backend.h"
-
 namespace tandem {
 
 Sgd::Sgd(ParameterSet& parameters, const SgdOptions& options)
@@ -9,13 +7,22 @@ Sgd::Sgd(ParameterSet& parameters, const SgdOptions& options)
   require(!options.nesterov || options.momentum > 0, "Nesterov's variant needs momentum");
 }
 
+SgdStep Sgd::step(std::int64_t iteration) const {
+  return {.rate = rate(iteration),
+          .momentum = options_.momentum,
+          .weight_decay = options_.weight_decay,
+          .nesterov = options_.nesterov};
+}
+
 void Sgd::update(std::int64_t iteration, const Tensor& gradient) {
-  const SgdStep step{.rate = rate(iteration),
-                     .momentum = options_.momentum,
-                     .weight_decay = options_.weight_decay,
-                     .nesterov = options_.nesterov};
-  parameters_->device().backend().sgd(step, gradient, parameters_->momenta(),
+  parameters_->device().backend().sgd(step(iteration), gradient, parameters_->momenta(),
                                       parameters_->values());
+}
+
+void Sgd::update_part(std::int64_t iteration, std::int64_t first, std::int64_t count) {
+  const auto part = [&](const Tensor& flat) { return flat.view(first, {count}); };
+  parameters_->device().backend().sgd(step(iteration), part(parameters_->gradients()),
+                                      part(parameters_->momenta()), part(parameters_->values()));
 }
 
 }  // namespace tandem

@@ -6,6 +6,7 @@
 
 #include "autograd/parameter.h"
 #include "autograd/schedule.h"
+#include "tensor/backend.h"
 
 namespace tandem {
 
@@ -24,10 +25,15 @@ class Sgd {
   // Applies `gradient`, laid out like the flat gradient, with the rate of `iteration`.
   void update(std::int64_t iteration, const Tensor& gradient);
   void update(std::int64_t iteration) { update(iteration, parameters_->gradients()); }
+  // The same for `count` elements of the flat buffers from `first` on; their gradient is in the
+  // parameters.
+  void update_part(std::int64_t iteration, std::int64_t first, std::int64_t count);
 
   double rate(std::int64_t iteration) const { return options_.schedule.rate(iteration); }
 
  private:
+  SgdStep step(std::int64_t iteration) const;
+
   ParameterSet* parameters_;
   SgdOptions options_;
 };

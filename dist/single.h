@@ -7,16 +7,15 @@ namespace tandem {
 // One worker, no communication: w[t+1] = w[t] - rate · g[t].
 class Single : public Strategy {
  public:
-  Single(Sgd& optimizer, Spans& spans) : optimizer_(optimizer), spans_(spans) {}
+  explicit Single(const StrategyContext& context) : c_(context) {}
 
   void after_backward(std::int64_t t) override {
-    const Spans::Scope span(spans_, SpanKind::update);
-    optimizer_.update(t);
+    const Spans::Scope span(c_.spans, SpanKind::update);
+    c_.optimizer.update(t);
   }
 
  private:
-  Sgd& optimizer_;
-  Spans& spans_;
+  StrategyContext c_;
 };
 
 }  // namespace tandem

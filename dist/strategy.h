@@ -17,21 +17,47 @@
 
 #include "autograd/hooks.h"
 #include "autograd/sgd.h"
+#include "dist/communication.h"
+#include "dist/compress/compressor.h"
 #include "dist/timing/spans.h"
 
 namespace tandem {
+
+// A gradient, or a sum of gradients, of one iteration; laid out like the flat gradient.
+struct Gradient {
+  std::int64_t iteration = 0;
+  Tensor values;
+};
 
 class Strategy : public Hooks {
  public:
   virtual void before_step(std::int64_t t) { (void)t; }
   virtual void after_backward(std::int64_t t) = 0;
   virtual void finish() {}
+
+  // What is in flight between two iterations: sums that have not been applied yet, oldest first.
+  // To be saved with weights and momenta, and loaded before the first step of a run that goes on
+  // from there; it then continues to the same bits. Saving waits for communication under way.
+  virtual std::vector<Gradient> save_in_flight() { return {}; }
+  virtual void load_in_flight(std::vector<Gradient> sums);
+};
+
+// What a strategy works with. All of it must outlive the strategy.
+struct StrategyContext {
+  ParameterSet& parameters;
+  Sgd& optimizer;
+  Spans& spans;                            // of the compute thread
+  Communication* communication = nullptr;  // none for one worker alone
+  const Compressor* compressor = nullptr;  // likewise
+  int workers = 1;
+  int servers = 0;
+  int pipe_k = 2;
+  std::int64_t warmup_iterations = 0;  // of d-sync, before pipe-sgd opens its pipeline
 };
 
 // What `--algo` offers.
 const std::vector<std::string>& strategy_names();
 
-// The arguments must outlive the strategy.
-std::unique_ptr<Strategy> make_strategy(const std::string& name, Sgd& optimizer, Spans& spans);
+std::unique_ptr<Strategy> make_strategy(const std::string& name, const StrategyContext& context);
 
 }  // namespace tandem

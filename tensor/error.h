@@ -18,6 +18,12 @@ class UserError : public std::runtime_error {
       : std::runtime_error(fmt::vformat(message, fmt::make_format_args(args...))) {}
 };
 
+// The same on a rank that leaves it to another one to say what is wrong.
+class SaidElsewhere : public UserError {
+ public:
+  SaidElsewhere() : UserError("another rank has said what is wrong") {}
+};
+
 class SystemError : public std::runtime_error {
  public:
   template <class... Args>

@@ -6,17 +6,25 @@
 #include <exception>
 #include <stdexcept>
 
+#include "dist/transport/hydra.h"
+#include "dist/transport/mpi_transport.h"
 #include "tensor/error.h"
 
 namespace tandem {
 
-int run_app(const char* name, const std::function<void()>& body) {
+namespace {
+
+int run(const char* name, const std::function<void()>& body) {
+  // What all ranks find wrong with their command line is said by the first one.
+  const bool speaks = mpi_launch().value_or(MpiLaunch{}).rank == 0;
   try {
     body();
     if (std::fflush(stdout) != 0) throw SystemError("cannot write to standard output");
     return 0;
+  } catch (const SaidElsewhere&) {
+    return 2;
   } catch (const UserError& e) {
-    fmt::print(stderr, "{}: {}\n", name, e.what());
+    if (speaks) fmt::print(stderr, "{}: {}\n", name, e.what());
     return 2;
   } catch (const std::logic_error& e) {
     fmt::print(stderr, "{}: internal error: {}\n", name, e.what());
@@ -25,6 +33,15 @@ int run_app(const char* name, const std::function<void()>& body) {
     fmt::print(stderr, "{}: {}\n", name, e.what());
     return 1;
   }
+}
+
+}  // namespace
+
+int run_app(const char* name, const std::function<void()>& body) {
+  watch_over_this_rank(name);
+  const int status = run(name, body);
+  dismiss_watcher();
+  return status;
 }
 
 }  // namespace tandem

@@ -10,6 +10,8 @@
 #include <thread>
 
 #include "dist/strategy.h"
+#include "dist/transport/link_speed.h"
+#include "dist/transport/mpi_transport.h"
 #include "tensor/error.h"
 #include "train/command_line.h"
 #include "train/files.h"
@@ -113,10 +115,54 @@ void add_options(CLI::App& app, TrainOptions& o) {
       ->transform(whole(0, kBillion));
 
   const auto workers = group("Workers");
-  workers("--algo", o.algo, "NAME", "How gradients become updates. single: one worker")
-      ->check(one_of(strategy_names()));
-  workers("--workers", o.workers, "N", "Model replicas that share the work")
+  workers("--algo", o.algo, "NAME",
+          "How gradients become updates.\n"
+          "single: one worker; d-sync: ring all-reduce after\n"
+          "backward; ps-sync: parameter server; pipe-sgd: the\n"
+          "all-reduce goes on behind the next iterations.\n"
+          "Default: single, or d-sync for several workers")
+      ->check(one_of(strategy_names()))
+      ->default_str("");
+  workers("--workers", o.workers, "N",
+          "Model replicas that share every batch, as threads of\n"
+          "this process. Where a batch does not divide evenly,\n"
+          "the first workers take one sample more; every sample\n"
+          "counts alike. Under mpiexec: its processes")
       ->transform(whole(1, 1024));
+  workers("--servers", o.servers, "N",
+          "Ranks that hold the weights for ps-sync, beside the\n"
+          "workers; each has its part of the blocks")
+      ->transform(whole(1, 1024));
+  workers("--pipe-k", o.pipe_k, "K",
+          "pipe-sgd: an update uses the gradients of K iterations\n"
+          "before. 1 is d-sync, 2 hides all that can be hidden")
+      ->transform(whole(1, 64));
+  workers("--warmup-iterations", o.warmup_iterations, "N",
+          "pipe-sgd: begin with N iterations of d-sync")
+      ->transform(whole(0, kBillion));
+  workers("--warmup-epochs", o.warmup_epochs, "N", "The same in epochs; both add up")
+      ->transform(whole(0, kMillion));
+  workers("--compress", o.compress, "NAME",
+          "Gradients on the wire. none: f32; trunc16: the high\n"
+          "16 bits of each; quant8: 8 bits, scaled per block")
+      ->check(one_of(compressor_names()));
+  workers("--link", o.link, "SPEED",
+          "Slow the network down to that of real machines: none,\n"
+          "1gbe, 10gbe, 25gbe, 100gbe, or RATE[/LATENCY] such as\n"
+          "2.5gbit/80us")
+      ->check(CLI::Validator(
+          [](std::string& text) {
+            try {
+              parse_link(text);
+              return std::string();
+            } catch (const UserError& e) {
+              return std::string(e.what());
+            }
+          },
+          ""));
+  workers("--stall-timeout", o.stall_timeout, "SECONDS",
+          "Give up when another rank is silent for so long")
+      ->transform(positive());
   workers("--threads", o.threads, "N",
           "Compute threads per worker; results do not depend on\n"
           "it. Default: this machine's cores over the workers")
@@ -135,27 +181,67 @@ void add_options(CLI::App& app, TrainOptions& o) {
   files("--metrics", o.metrics, "FILE", "Write loss, rate and times per iteration (JSON lines)")
       ->check(path());
   files("--summary", o.summary, "FILE", "Write the results (one JSON object)")->check(path());
+  files("--trace", o.trace, "FILE",
+        "Write the timeline of all threads (Chrome's format;\n"
+        "open it with ui.perfetto.dev)")
+      ->check(path());
   app.add_flag("--quiet", o.quiet, "Print nothing but errors")->group("Files");
 }
 
-void check_together(TrainOptions& o, const CLI::App& app) {
+// Settles who the workers are, and refuses options that the algorithm has no use for.
+void check_ranks(TrainOptions& o, const CLI::App& app) {
+  const auto given = [&](const char* option) { return app.count(option) > 0; };
+  const auto launch = mpi_launch();
+  const int ranks = launch ? launch->size : 0;
+  if (launch && !given("--workers")) o.workers = ranks;
+  if (!given("--algo")) o.algo = o.workers > 1 ? "d-sync" : "single";
+  const int servers = o.algo == "ps-sync" ? o.servers : 0;
+  if (launch && !given("--workers")) o.workers = ranks - servers;
+  if (o.workers < 1)
+    throw UserError("{} process{} of mpiexec are too few for {} server{} and a worker", ranks,
+                    ranks == 1 ? "" : "es", servers, servers == 1 ? "" : "s");
+  if (launch && o.workers + servers != ranks)
+    throw UserError("--workers {}{} does not fit the {} processes that mpiexec has started",
+                    o.workers, servers ? fmt::format(" with --servers {}", servers) : "", ranks);
   if (o.algo == "single" && o.workers != 1)
     throw UserError("--workers {} needs a distributed algorithm; --algo single is one worker",
                     o.workers);
+  if (o.batch < o.workers)
+    throw UserError("--batch {} has not a sample for each of {} workers", o.batch, o.workers);
+
+  const std::pair<const char*, std::vector<std::string>> belongs[] = {
+      {"--servers", {"ps-sync"}},
+      {"--pipe-k", {"pipe-sgd"}},
+      {"--warmup-iterations", {"pipe-sgd"}},
+      {"--warmup-epochs", {"pipe-sgd"}},
+      {"--compress", {"d-sync", "ps-sync", "pipe-sgd"}},
+      {"--link", {"d-sync", "ps-sync", "pipe-sgd"}}};
+  for (const auto& [option, algos] : belongs)
+    if (given(option) && std::find(algos.begin(), algos.end(), o.algo) == algos.end())
+      throw UserError("{} means nothing to --algo {}", option, o.algo);
+
+  if (o.threads == 0) {
+    const int here = launch ? launch->local_size : o.workers;
+    o.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / here);
+  }
+}
+
+void check_together(TrainOptions& o, const CLI::App& app) {
+  check_ranks(o, app);
   if (o.nesterov && o.momentum == 0) throw UserError("--nesterov needs a --momentum above 0");
   if (o.iterations > 0 && app.count("--epochs") > 0)
     throw UserError("--iterations and --epochs exclude each other");
-  if (o.threads == 0)
-    o.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / o.workers);
   const std::pair<const char*, std::string> outputs[] = {
-      {"--save", o.save}, {"--summary", o.summary}, {"--metrics", o.metrics}};
+      {"--save", o.save}, {"--summary", o.summary}, {"--metrics", o.metrics}, {"--trace", o.trace}};
   for (const auto& [option, file] : outputs)
     for (const auto& [other, other_file] : outputs)
       if (option != other && !file.empty() && file == other_file && !file.starts_with("/dev/"))
         throw UserError("{} and {} would write to the same file {}", option, other, file);
-  // Tried now, written at the end. (--metrics is opened before training begins.)
+  // Tried now, written at the end, by rank 0. (--metrics is opened before training begins.)
+  if (mpi_launch().value_or(MpiLaunch{}).rank != 0) return;
   if (!o.save.empty()) check_writable("--save", o.save);
   if (!o.summary.empty()) check_writable("--summary", o.summary);
+  if (!o.trace.empty()) check_writable("--trace", o.trace);
 }
 
 }  // namespace

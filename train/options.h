@@ -25,14 +25,20 @@ struct TrainOptions {
   std::int64_t lr_warmup_iterations = 0;
 
   // Workers
-  std::string algo = "single";
+  std::string algo = "single";  // the default where there is one worker; else d-sync
   int workers = 1;
-  int threads = 0;  // per worker; 0: the machine's cores shared by the workers
+  int servers = 1;  // of ps-sync; ranks of their own
+  int pipe_k = 2;
+  std::int64_t warmup_iterations = 0, warmup_epochs = 0;  // of d-sync, before pipe-sgd
+  std::string compress = "none";
+  std::string link = "none";
+  double stall_timeout = 60;  // seconds
+  int threads = 0;            // per worker; 0: the machine's cores shared by the workers
   std::string device = "cpu";
 
   // Files
   std::string data;  // empty: what is there, see the application
-  std::string load, save, metrics, summary;
+  std::string load, save, metrics, summary, trace;
   bool quiet = false;
 };
 

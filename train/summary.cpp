@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "dist/compress/compressor.h"
 #include "train/statistics.h"
 
 namespace tandem {
@@ -11,15 +13,64 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Milliseconds per iteration.
-double breakdown_ms(const Summary& s, std::size_t kind) {
-  if (s.iterations == 0) return 0;
-  return 1e3 * s.spans.seconds(static_cast<SpanKind>(kind)) / static_cast<double>(s.iterations);
+double per_iteration_ms(const Summary& s, double seconds) {
+  return s.iterations ? 1e3 * seconds / static_cast<double>(s.iterations) : 0;
+}
+
+// Milliseconds per iteration, by kind of span: what each kind of thread can do.
+constexpr SpanKind kComputeKinds[] = {SpanKind::data, SpanKind::forward, SpanKind::backward,
+                                      SpanKind::update, SpanKind::wait};
+constexpr SpanKind kCommunicationKinds[] = {SpanKind::compress, SpanKind::communicate};
+
+const char* name_of(SpanKind kind) { return kSpanNames[static_cast<std::size_t>(kind)]; }
+
+std::vector<RankReport> workers_of(const Summary& s) {
+  std::vector<RankReport> workers;
+  for (const RankReport& r : s.ranks)
+    if (!r.server) workers.push_back(r);
+  return workers;
+}
+
+// The mean over the workers of f(worker).
+template <class F>
+double mean(const std::vector<RankReport>& workers, F&& f) {
+  double sum = 0;
+  for (const RankReport& w : workers) sum += f(w);
+  return workers.empty() ? 0 : sum / static_cast<double>(workers.size());
+}
+
+const RankReport& slowest(const std::vector<RankReport>& workers) {
+  return *std::max_element(workers.begin(), workers.end(), [](const auto& a, const auto& b) {
+    return a.computing() < b.computing();
+  });
+}
+
+// Bytes that a worker sends per iteration.
+double bytes_per_iteration(const Summary& s, const RankReport& r) {
+  return s.iterations ? static_cast<double>(r.bytes_sent) / static_cast<double>(s.iterations) : 0;
+}
+
+Json worker_json(const Summary& s, const RankReport& r) {
+  Json json = {{"rank", r.rank}, {"role", r.server ? "server" : "worker"}};
+  for (const SpanKind kind : kComputeKinds)
+    if (!r.server) json[name_of(kind)] = per_iteration_ms(s, r.compute(kind));
+  if (r.server) json["update"] = per_iteration_ms(s, r.communication(SpanKind::update));
+  for (const SpanKind kind : kCommunicationKinds)
+    json[name_of(kind)] = per_iteration_ms(s, r.communication(kind));
+  json["bytes_sent"] = bytes_per_iteration(s, r);
+  return json;
 }
 
 Json options_json(const TrainOptions& o) {
   return {{"algo", o.algo},
           {"workers", o.workers},
+          {"servers", o.servers},
+          {"pipe_k", o.pipe_k},
+          {"warmup_iterations", o.warmup_iterations},
+          {"warmup_epochs", o.warmup_epochs},
+          {"compress", o.compress},
+          {"link", o.link},
+          {"stall_timeout", o.stall_timeout},
           {"threads", o.threads},
           {"device", o.device},
           {"batch", o.batch},
@@ -40,6 +91,7 @@ Json options_json(const TrainOptions& o) {
           {"save", o.save},
           {"metrics", o.metrics},
           {"summary", o.summary},
+          {"trace", o.trace},
           {"quiet", o.quiet}};
 }
 
@@ -49,40 +101,126 @@ double Summary::samples_per_s() const {
   return wall_s > 0 ? static_cast<double>(iterations * options.batch) / wall_s : 0;
 }
 
+double Summary::predicted_s() const {
+  const auto workers = workers_of(*this);
+  if (options.algo == "single" || iterations == 0) return 0;
+  // The slowest of them sets the pace.
+  const RankReport& w = slowest(workers);
+  const auto per_iteration = [&](double s) { return s / static_cast<double>(iterations); };
+  const ComputeCost compute{
+      .update = per_iteration(w.compute(SpanKind::update)),
+      .forward = per_iteration(w.compute(SpanKind::data) + w.compute(SpanKind::forward)),
+      .backward = per_iteration(w.compute(SpanKind::backward))};
+  const double n = 4.0 * static_cast<double>(gradient_count);
+  const auto n_wire = static_cast<double>(make_compressor(options.compress)->bytes(gradient_count));
+  if (options.algo == "ps-sync")
+    return sync_iteration(compute,
+                          server_time(network, options.workers, options.servers, n, n_wire));
+  const double ring = ring_time(network, options.workers, n, n_wire);
+  if (options.algo == "pipe-sgd" && options.pipe_k > 1) return pipe_iteration(compute, ring);
+  return sync_iteration(compute, ring);
+}
+
 std::string to_json(const Summary& s) {
-  Json breakdown;
-  for (std::size_t kind = 0; kind < kSpanNames.size(); ++kind)
-    breakdown[kSpanNames[kind]] = breakdown_ms(s, kind);
-  const Json json = {
-      {"app", s.app},
-      {"options", options_json(s.options)},
-      {"data", s.data},
-      {"parameters", s.parameters},
-      {"iterations", s.iterations},
-      {"wall_s", s.wall_s},
-      {"iteration_ms",
-       {{"median", quantile(s.iteration_ms, 0.5)}, {"p95", quantile(s.iteration_ms, 0.95)}}},
-      {"breakdown_ms", breakdown},
-      {"train_loss", s.train_loss},
-      {"test_accuracy", s.test_accuracy},
-      {"samples_per_s", s.samples_per_s()},
-      {"peak_memory_mb", peak_memory_mb()},
-      {"weights_hash", s.weights_hash}};
+  const auto workers = workers_of(s);
+  Json breakdown, ranks = Json::array();
+  for (const SpanKind kind : kComputeKinds)
+    breakdown[name_of(kind)] =
+        per_iteration_ms(s, mean(workers, [&](const auto& w) { return w.compute(kind); }));
+  for (const SpanKind kind : kCommunicationKinds)
+    breakdown[name_of(kind)] =
+        per_iteration_ms(s, mean(workers, [&](const auto& w) { return w.communication(kind); }));
+  for (const RankReport& r : s.ranks) ranks.push_back(worker_json(s, r));
+  const bool distributed = s.options.algo != "single";
+  const Json json = {{"app", s.app},
+                     {"options", options_json(s.options)},
+                     {"data", s.data},
+                     {"parameters", s.parameters},
+                     {"iterations", s.iterations},
+                     {"wall_s", s.wall_s},
+                     {"iteration_ms",
+                      {{"mean", 1e3 * s.iteration_s()},
+                       {"median", quantile(s.iteration_ms, 0.5)},
+                       {"p95", quantile(s.iteration_ms, 0.95)},
+                       {"predicted", distributed ? Json(1e3 * s.predicted_s()) : nullptr}}},
+                     {"breakdown_ms", breakdown},
+                     {"ranks", ranks},
+                     {"slowest_worker", workers.empty() ? Json() : Json(slowest(workers).rank)},
+                     {"network",
+                      {{"alpha_s", s.network.alpha},
+                       {"beta_s_per_byte", s.network.beta},
+                       {"gamma_s_per_byte", s.network.gamma},
+                       {"sync_s", s.network.sync}}},
+                     {"train_loss", s.train_loss},
+                     {"test_accuracy", s.test_accuracy},
+                     {"samples_per_s", s.samples_per_s()},
+                     {"peak_memory_mb", peak_memory_mb()},
+                     {"weights_hash", s.weights_hash}};
   // Paths need not be UTF-8, JSON must be.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
+
+namespace {
+
+// One line per rank, so that stragglers show.
+std::string ranks_text(const Summary& s) {
+  const auto workers = workers_of(s);
+  std::string text =
+      "\n  ms per iteration    data forward backward   update     wait | compress  communicate  MB "
+      "sent\n";
+  const auto line = [&](const std::string& name, const RankReport& r) {
+    text += fmt::format("  {:<18}", name);
+    if (r.server)
+      text += fmt::format("{:>6} {:>7} {:>8} {:>8.2f} {:>8}", "", "", "",
+                          per_iteration_ms(s, r.communication(SpanKind::update)), "");
+    else
+      text += fmt::format("{:>6.2f} {:>7.2f} {:>8.2f} {:>8.2f} {:>8.2f}",
+                          per_iteration_ms(s, r.compute(SpanKind::data)),
+                          per_iteration_ms(s, r.compute(SpanKind::forward)),
+                          per_iteration_ms(s, r.compute(SpanKind::backward)),
+                          per_iteration_ms(s, r.compute(SpanKind::update)),
+                          per_iteration_ms(s, r.compute(SpanKind::wait)));
+    text += fmt::format(" | {:>8.2f} {:>12.2f} {:>8.3f}\n",
+                        per_iteration_ms(s, r.communication(SpanKind::compress)),
+                        per_iteration_ms(s, r.communication(SpanKind::communicate)),
+                        bytes_per_iteration(s, r) / 1e6);
+  };
+  for (const RankReport& r : s.ranks)
+    line(fmt::format("{} {}", r.server ? "server, rank" : "worker", r.rank), r);
+  if (workers.size() > 1)
+    text += fmt::format(
+        "  slowest worker: {} (computes {:.2f} ms, the mean is {:.2f})\n", slowest(workers).rank,
+        per_iteration_ms(s, slowest(workers).computing()),
+        per_iteration_ms(s, mean(workers, [](const auto& w) { return w.computing(); })));
+  return text;
+}
+
+}  // namespace
 
 std::string to_text(const Summary& s) {
   std::string text;
   if (s.iterations > 0) {
     text += fmt::format("\n{} iterations in {:.1f} s, {:.0f} samples/s, peak memory {:.0f} MB\n",
                         s.iterations, s.wall_s, s.samples_per_s(), peak_memory_mb());
-    text += fmt::format("  iteration      {:.2f} ms (median), {:.2f} ms (95%)\n",
-                        quantile(s.iteration_ms, 0.5), quantile(s.iteration_ms, 0.95));
-    text += "  of which     ";
-    for (std::size_t kind = 0; kind < kSpanNames.size(); ++kind)
-      text +=
-          fmt::format("{} {} {:.2f} ms", kind ? "," : "", kSpanNames[kind], breakdown_ms(s, kind));
+    text += fmt::format("  iteration      {:.2f} ms (mean), {:.2f} ms (median), {:.2f} ms (95%)\n",
+                        1e3 * s.iteration_s(), quantile(s.iteration_ms, 0.5),
+                        quantile(s.iteration_ms, 0.95));
+    if (s.options.algo == "single") {
+      text += "  of which     ";
+      for (const SpanKind kind : kComputeKinds)
+        if (kind != SpanKind::wait)
+          text += fmt::format("{} {} {:.2f} ms", kind == SpanKind::data ? "" : ",", name_of(kind),
+                              per_iteration_ms(s, s.ranks[0].compute(kind)));
+      text += "\n";
+    } else {
+      text += fmt::format(
+          "  predicted      {:.2f} ms, {:+.1f}% (latency {:.0f} µs, {:.1f} MB/s, sums {:.0f} "
+          "MB/s, synchronisation {:.0f} µs)\n",
+          1e3 * s.predicted_s(), 100 * (s.predicted_s() / s.iteration_s() - 1),
+          1e6 * s.network.alpha, s.network.beta > 0 ? 1e-6 / s.network.beta : 0,
+          1e-6 / s.network.gamma, 1e6 * s.network.sync);
+      text += ranks_text(s);
+    }
     text += fmt::format("\n  train loss     {:.4f}", s.train_loss);
   }
   text += fmt::format("\n  test accuracy  {:.2f}%\n  weights hash   {}\n", 100 * s.test_accuracy,

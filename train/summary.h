@@ -5,7 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "dist/timing/spans.h"
+#include "dist/timing/model.h"
+#include "dist/timing/rank_report.h"
 #include "train/options.h"
 
 namespace tandem {
@@ -18,12 +19,17 @@ struct Summary {
   std::int64_t iterations = 0;
   double wall_s = 0;                 // training alone; testing is not counted
   std::vector<double> iteration_ms;  // one per iteration
-  Spans spans;
-  double train_loss = 0;  // mean over the iterations of the last epoch
+  std::vector<RankReport> ranks;     // workers, then servers
+  NetworkCost network;               // measured before the training; zero for one worker alone
+  std::int64_t gradient_count = 0;   // elements of the flat gradient
+  double train_loss = 0;             // mean over the iterations of the last epoch
   double test_accuracy = 0;
   std::string weights_hash;
 
   double samples_per_s() const;
+  double iteration_s() const { return iterations ? wall_s / static_cast<double>(iterations) : 0; }
+  // What the timing model says an iteration takes; 0 where it has nothing to say.
+  double predicted_s() const;
 };
 
 std::string to_json(const Summary& summary);  // one object

@@ -2,204 +2,267 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <optional>
 
-#include "autograd/sgd.h"
-#include "dist/strategy.h"
-#include "tensor/backend.h"
+#include "dist/param_server/server.h"
+#include "dist/timing/calibration.h"
+#include "dist/timing/clock_offset.h"
+#include "dist/transport/collectives.h"
+#include "dist/transport/mpi_transport.h"
 #include "train/files.h"
+#include "train/launch.h"
 #include "train/metrics.h"
 #include "train/progress.h"
+#include "train/trace.h"
 #include "train/weights.h"
+#include "train/worker.h"
 
 namespace tandem {
 namespace {
 
-constexpr std::int64_t kTestBatch = 500;
+// Servers sleep while workers test, however long that takes.
+constexpr double kTestTimeout = 24 * 3600;
 
-Device make_device(const TrainOptions& o) {
-  return o.device == "cuda" ? cuda_device() : cpu_device(o.threads);
-}
+// What all workers have found since the last test; only rank 0 uses it.
+struct Epoch {
+  std::vector<double> losses;  // by iteration
+  std::int64_t correct = 0;    // test samples
 
-Schedule make_schedule(const TrainOptions& o, std::int64_t iterations,
-                       std::int64_t iterations_per_epoch) {
-  Schedule s;
-  if (o.lr_schedule == "step") s.kind = Schedule::Kind::step;
-  if (o.lr_schedule == "cosine") s.kind = Schedule::Kind::cosine;
-  s.base = o.lr;
-  s.iterations = std::max<std::int64_t>(1, iterations);
-  s.step_every = o.lr_step_epochs * iterations_per_epoch;
-  s.step_factor = o.lr_step_factor;
-  s.warmup = o.lr_warmup_iterations;
-  return s;
-}
+  double mean_loss() const {
+    double sum = 0;
+    for (const double loss : losses) sum += loss;
+    return losses.empty() ? 0 : sum / static_cast<double>(losses.size());
+  }
+};
 
-// One model replica with all that it needs to train.
-class Worker {
+// A worker's share of a run.
+class Training {
  public:
-  Worker(const Task& task, const TrainOptions& o)
-      : options_(o),
-        device_(make_device(o)),
-        model_(task.model(o.seed)),
-        parameters_(model_->parameters(), device_),
-        train_data_(task.data.train, task.data.normalisation, device_,
-                    {.batch = o.batch, .training = true, .seed = o.seed, .augment = task.augment}),
-        test_data_(task.data.test, task.data.normalisation, device_, {.batch = kTestBatch}),
-        test_samples_(task.data.test->size()),
-        iterations_(o.iterations > 0 ? o.iterations : o.epochs * iterations_per_epoch()),
-        optimizer_(parameters_, {.schedule = make_schedule(o, iterations_, iterations_per_epoch()),
-                                 .momentum = o.momentum,
-                                 .weight_decay = o.weight_decay,
-                                 .nesterov = o.nesterov}),
-        strategy_(make_strategy(o.algo, optimizer_, spans_)) {
-    if (!o.load.empty()) load_weights(o.load, parameters_);
-    tape_.set_hooks(strategy_.get());
-  }
+  Training(Worker& worker, const DataSplit& data, const TrainOptions& o,
+           Communication* communication, Summary& summary)
+      : worker_(worker),
+        test_samples_(data.test->size()),
+        length_(data, o),
+        o_(o),
+        communication_(communication),
+        summary_(summary),
+        metrics_(first() ? o.metrics : ""),
+        progress_(o.quiet || !first(), length_.iterations,
+                  (length_.iterations + length_.iterations_per_epoch - 1) /
+                      length_.iterations_per_epoch) {}
 
-  std::int64_t iterations() const { return iterations_; }
-  std::int64_t iterations_per_epoch() const { return train_data_.batches_per_epoch(); }
-  double rate(std::int64_t t) const { return optimizer_.rate(t); }
-  const Spans& spans() const { return spans_; }
-  const ParameterSet& parameters() const { return parameters_; }
+  void run() {
+    std::vector<double> losses;  // this worker's parts of them
+    for (std::int64_t t = 1; t <= length_.iterations; ++t) {
+      const auto begin = Clock::now();
+      const double loss = worker_.step(t);
+      if (t == length_.iterations) worker_.finish();
+      const double seconds = seconds_between(begin, Clock::now());
 
-  // Iteration t, counted from 1 as in the papers. Returns the loss.
-  double step(std::int64_t t) {
-    const Batch batch = next_batch();
-    strategy_->before_step(t);
-    const Var loss = forward(t, batch);
-    backward(loss);
-    strategy_->after_backward(t);
-    return loss.value.item();
-  }
-
-  void finish() { strategy_->finish(); }
-
-  // Share of the test set that is classified correctly.
-  double test() {
-    std::int64_t correct = 0;
-    for (std::int64_t b = 0; b < test_data_.batches_per_epoch(); ++b) {
-      const Batch batch = test_data_.next();
-      tape_.begin(Tape::Mode::inference);
-      const Var logits = model_->forward(tape_, Var{batch.images});
-      correct += logits.value.backend().count_correct(logits.value, batch.labels);
+      if (!std::isfinite(loss))
+        throw SystemError("training diverged: the loss of iteration {} is {}; try a lower --lr", t,
+                          loss);
+      losses.push_back(loss);
+      summary_.iterations = t;
+      summary_.wall_s += seconds;
+      summary_.iteration_ms.push_back(1e3 * seconds);
+      progress_.step(t, loss * o_.workers, summary_.samples_per_s());
+      if (t % length_.iterations_per_epoch == 0 || t == length_.iterations)
+        end_of_epoch(t, std::exchange(losses, {}));
     }
-    return static_cast<double>(correct) / static_cast<double>(test_samples_);
+    if (length_.iterations == 0) end_of_epoch(0, {});
   }
 
  private:
-  Batch next_batch() {
-    const Spans::Scope span(spans_, SpanKind::data);
-    return train_data_.next();
+  bool first() const { return worker_.rank() == 0; }
+
+  void end_of_epoch(std::int64_t t, std::vector<double> losses) {
+    const Epoch epoch = collect({std::move(losses), worker_.count_correct()});
+    if (!first()) return;
+    const std::int64_t number = t == 0 ? 0 : (t - 1) / length_.iterations_per_epoch + 1;
+    const std::int64_t before = t - static_cast<std::int64_t>(epoch.losses.size());
+    for (std::int64_t i = before + 1; i <= t; ++i)
+      metrics_.iteration(i, number, epoch.losses[static_cast<std::size_t>(i - before - 1)],
+                         worker_.rate(i), summary_.iteration_ms[static_cast<std::size_t>(i - 1)]);
+    summary_.train_loss = epoch.mean_loss();
+    summary_.test_accuracy =
+        static_cast<double>(epoch.correct) / static_cast<double>(test_samples_);
+    if (t == 0) return;
+    metrics_.epoch(number, t, summary_.train_loss, summary_.test_accuracy, summary_.wall_s);
+    progress_.epoch(number, summary_.train_loss, summary_.test_accuracy, summary_.samples_per_s());
   }
 
-  Var forward(std::int64_t t, const Batch& batch) {
-    const Spans::Scope span(spans_, SpanKind::forward);
-    tape_.begin(Tape::Mode::training,
-                Random(options_.seed, Purpose::dropout).split(static_cast<std::uint64_t>(t)));
-    const Var logits = model_->forward(tape_, Var{batch.images});
-    return softmax_cross_entropy(tape_, logits, batch.labels,
-                                 {.smoothing = options_.label_smoothing, .batch = options_.batch});
+  // Adds up what the workers have, and lets the servers go on.
+  Epoch collect(Epoch own) {
+    if (!communication_) return own;
+    own.losses.push_back(static_cast<double>(own.correct));
+    communication_->call([&] {
+      Transport& transport = communication_->transport();
+      sum_over_ranks(transport, o_.workers, own.losses);
+      if (first())
+        for (int rank = o_.workers; rank < transport.size(); ++rank)
+          transport.send_and_wait(rank, Tag::control, {});
+    });
+    own.correct = static_cast<std::int64_t>(own.losses.back());
+    own.losses.pop_back();
+    return own;
   }
 
-  void backward(const Var& loss) {
-    const Spans::Scope span(spans_, SpanKind::backward);
-    tape_.backward(loss, parameters_);
-  }
-
-  TrainOptions options_;
-  Device device_;
-  std::unique_ptr<Layer> model_;
-  ParameterSet parameters_;
-  Loader train_data_, test_data_;
+  Worker& worker_;
   std::int64_t test_samples_;
-  std::int64_t iterations_;
-  Sgd optimizer_;
-  Spans spans_;
-  std::unique_ptr<Strategy> strategy_;
-  Tape tape_;
+  Length length_;
+  const TrainOptions& o_;
+  Communication* communication_;
+  Summary& summary_;
+  Metrics metrics_;
+  Progress progress_;
 };
 
-// The mean loss of the epoch under way.
-class MeanLoss {
- public:
-  void add(double loss) {
-    sum_ += loss;
-    ++count_;
+// A server's share of a run, on the communication thread.
+void serve(const Length& length, Transport& transport, ParameterServer& server) {
+  for (std::int64_t t = 1; t <= length.iterations; t += length.iterations_per_epoch) {
+    server.serve(t, std::min(t + length.iterations_per_epoch - 1, length.iterations));
+    Request tested = transport.receive(0, Tag::control, {});
+    transport.wait(tested, kTestTimeout);
   }
-  double take() {
-    const double mean = count_ ? sum_ / static_cast<double>(count_) : 0;
-    *this = {};
-    return mean;
+  if (length.iterations == 0) {
+    Request tested = transport.receive(0, Tag::control, {});
+    transport.wait(tested, kTestTimeout);
   }
+}
 
- private:
-  double sum_ = 0;
-  std::int64_t count_ = 0;
-};
+void say_what_runs(const Summary& s, const DataSplit& data) {
+  const TrainOptions& o = s.options;
+  const auto count = [](int n, const char* of) {
+    return fmt::format("{} {}{}", n, of, n == 1 ? "" : "s");
+  };
+  fmt::print("data: {}: {} training and {} test images\n", s.data, data.train->size(),
+             data.test->size());
+  fmt::print("model: {}, {} parameters; {}, {}{}, {} each, batch {}\n", s.app, s.parameters, o.algo,
+             count(o.workers, "worker"),
+             o.algo == "ps-sync" ? " and " + count(o.servers, "server") : "",
+             count(o.threads, "thread"), o.batch);
+  if (o.algo != "single")
+    fmt::print("network: {}, link {}, compression {}\n", mpi_launch() ? "MPI" : "threads", o.link,
+               o.compress);
+  std::fflush(stdout);
+}
 
-void run(Worker& worker, const TrainOptions& o, Summary& s) {
-  const std::int64_t iterations = worker.iterations();
-  const std::int64_t per_epoch = worker.iterations_per_epoch();
-  Metrics metrics(o.metrics);
-  Progress progress(o.quiet, iterations, (iterations + per_epoch - 1) / per_epoch);
-  MeanLoss mean_loss;
+std::int64_t bytes_sent(const Transport& t) {
+  return t.bytes_sent(Tag::ring) + t.bytes_sent(Tag::push) + t.bytes_sent(Tag::pull);
+}
 
-  for (std::int64_t t = 1; t <= iterations; ++t) {
-    const auto begin = Clock::now();
-    const double loss = worker.step(t);
-    if (t == iterations) worker.finish();
-    const double seconds = seconds_between(begin, Clock::now());
+// Rank 0 learns what all ranks have measured.
+std::vector<RankReport> collect(Communication& communication, RankReport own,
+                                const Spans& compute) {
+  return communication.call([&] {
+    Transport& transport = communication.transport();
+    own.rank = transport.rank();
+    own.bytes_sent = bytes_sent(transport);
+    own.take(compute, communication.spans(), clock_offset(transport));
+    std::vector<RankReport> reports;
+    for (const Bytes& bytes : gather(transport, transport.size(), to_bytes(own)))
+      reports.push_back(rank_report_from(bytes));
+    return reports;
+  });
+}
 
-    if (!std::isfinite(loss))
-      throw SystemError("training diverged: the loss of iteration {} is {}; try a lower --lr", t,
-                        loss);
-    s.iterations = t;
-    s.wall_s += seconds;
-    s.iteration_ms.push_back(1e3 * seconds);
-    mean_loss.add(loss);
-    const std::int64_t epoch = (t - 1) / per_epoch + 1;
-    metrics.iteration(t, epoch, loss, worker.rate(t), 1e3 * seconds);
-    progress.step(t, loss, s.samples_per_s());
+void run_server(const Task& task, const DataSplit& data, const TrainOptions& o,
+                const Compressor& compressor, Communication& communication) {
+  const Length length(data, o);
+  std::optional<Replica> replica;
+  together(communication, [&] { replica.emplace(task, o, length); });
+  communication.call([&] {
+    Transport& transport = communication.transport();
+    if (!o.trace.empty()) communication.spans().keep_events();
+    ParameterServer server(transport, o.workers, o.servers, replica->parameters(),
+                           replica->optimizer(), compressor, communication.spans());
+    serve(length, transport, server);
+  });
+  collect(communication, {.server = true}, Spans());
+}
 
-    if (t % per_epoch == 0 || t == iterations) {
-      s.train_loss = mean_loss.take();
-      s.test_accuracy = worker.test();
-      metrics.epoch(epoch, t, s.train_loss, s.test_accuracy, s.wall_s);
-      progress.epoch(epoch, s.train_loss, s.test_accuracy, s.samples_per_s());
-    }
+void run_worker(const Task& task, const DataSplit& data, const TrainOptions& o,
+                const Compressor& compressor, Communication* communication, Summary& summary) {
+  std::optional<Worker> worker;
+  const auto make = [&] { worker.emplace(task, data, o, compressor, communication); };
+  communication ? together(*communication, make) : make();
+  const bool first = worker->rank() == 0;
+  summary.parameters = worker->parameters().count();
+  summary.gradient_count = worker->parameters().gradients().count();
+  if (first && !o.quiet) say_what_runs(summary, data);
+  if (communication)
+    summary.network = communication->call([&] {
+      if (!o.trace.empty()) communication->spans().keep_events();
+      return calibrate(communication->transport(), o.workers, compressor);
+    });
+
+  try {
+    Training(*worker, data, o, communication, summary).run();
+  } catch (const std::exception& e) {
+    if (communication) communication->stop(e.what());  // its jobs use the worker
+    throw;
   }
-  if (iterations == 0) s.test_accuracy = worker.test();
+  if (const std::string broken = first_not_finite(worker->parameters()); !broken.empty())
+    throw SystemError("training diverged: {} is not finite any more; try a lower --lr", broken);
+
+  if (communication) {
+    summary.ranks = collect(*communication, {}, worker->spans());
+  } else {
+    RankReport report;
+    report.take(worker->spans(), Spans(), {});
+    summary.ranks = {report};
+  }
+  if (!first) return;
+  summary.weights_hash = weights_hash(worker->parameters());
+  if (!o.save.empty()) save_weights(o.save, worker->parameters());
+  if (!o.summary.empty()) write_file(o.summary, to_json(summary));
+  if (!o.trace.empty()) write_file(o.trace, to_chrome_trace(summary.ranks));
+  if (!o.quiet) fmt::print("{}", to_text(summary));
+}
+
+void check_sizes(const DataSplit& data, const TrainOptions& o) {
+  if (o.batch > data.train->size())
+    throw UserError("--batch {} is larger than the training set of {} samples", o.batch,
+                    data.train->size());
 }
 
 }  // namespace
 
-Summary train(const Task& task, const TrainOptions& options) {
-  if (options.batch > task.data.train->size())
-    throw UserError("--batch {} is larger than the training set of {} samples", options.batch,
-                    task.data.train->size());
-  Worker worker(task, options);
-  Summary summary{.app = task.app, .options = options, .data = task.data.description};
-  summary.parameters = worker.parameters().count();
-  if (!options.quiet) {
-    fmt::print("data: {}: {} training and {} test images\n", task.data.description,
-               task.data.train->size(), task.data.test->size());
-    fmt::print("model: {}, {} parameters; {}, 1 worker, {} thread{}, batch {}\n", task.app,
-               summary.parameters, options.algo, options.threads, options.threads == 1 ? "" : "s",
-               options.batch);
-    std::fflush(stdout);
+Summary train(const Task& task, const TrainOptions& o) {
+  Summary result;
+  const auto compressor = make_compressor(o.compress);
+  const auto run = [&](const DataSplit& data, Communication* communication) {
+    const int rank = communication ? communication->transport().rank() : 0;
+    if (rank >= o.workers) return run_server(task, data, o, *compressor, *communication);
+    Summary summary{.app = task.app, .options = o, .data = data.description};
+    run_worker(task, data, o, *compressor, communication, summary);
+    if (rank == 0) result = std::move(summary);
+  };
+  if (o.algo == "single") {
+    const DataSplit data = task.data();
+    check_sizes(data, o);
+    run(data, nullptr);
+    return result;
   }
-  run(worker, options, summary);
-  if (const std::string broken = first_not_finite(worker.parameters()); !broken.empty())
-    throw SystemError("training diverged: {} is not finite any more; try a lower --lr", broken);
-
-  summary.spans = worker.spans();
-  summary.weights_hash = weights_hash(worker.parameters());
-  if (!options.save.empty()) save_weights(options.save, worker.parameters());
-  if (!options.summary.empty()) write_file(options.summary, to_json(summary));
-  if (!options.quiet) fmt::print("{}", to_text(summary));
-  return summary;
+  // Threads share the data, processes have it each.
+  std::optional<DataSplit> shared;
+  const auto open = [&] {
+    shared = task.data();
+    check_sizes(*shared, o);
+  };
+  if (!mpi_launch()) open();
+  run_on_ranks({.app = task.app,
+                .ranks = o.workers + (o.algo == "ps-sync" ? o.servers : 0),
+                .link = parse_link(o.link),
+                .stall_timeout_s = o.stall_timeout},
+               [&](Communication& communication) {
+                 if (mpi_launch()) together(communication, open);
+                 run(*shared, &communication);
+               });
+  return result;
 }
 
 }  // namespace tandem

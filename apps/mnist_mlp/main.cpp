@@ -14,6 +14,8 @@ int main(int argc, char** argv) {
                        "its format, or on digits drawn by program.",
                        options))
       return;
-    train({.app = "mnist_mlp", .model = mnist_mlp, .data = open_mnist(options.data)}, options);
+    train(
+        {.app = "mnist_mlp", .model = mnist_mlp, .data = [&] { return open_mnist(options.data); }},
+        options);
   });
 }

@@ -3,7 +3,8 @@
 //
 // A run of `count` elements begins at a block boundary of the flat gradient; its last block may be
 // short. Compressing it gives bytes(count) bytes, whatever the values are, so that both ends of a
-// message know its size. Calls are const and may come from any thread.
+// message know its size. What has been compressed and decompressed once does not change when that
+// is done again. Calls are const and may come from any thread.
 //
 // NaN and infinity stay visible: where the input has one, what is decompressed is not finite (for
 // quant8 in the whole block). They never become an ordinary number.
@@ -24,6 +25,7 @@ class Compressor {
 
   virtual const char* name() const = 0;
   virtual std::size_t bytes(std::int64_t count) const = 0;
+  virtual bool lossless() const { return false; }
 
   virtual void compress(std::span<const float> values, std::span<std::byte> packed) const = 0;
   virtual void decompress(std::span<const std::byte> packed, std::span<float> values) const = 0;

@@ -10,6 +10,8 @@ class NoCompression : public Compressor {
  public:
   const char* name() const override { return "none"; }
 
+  bool lossless() const override { return true; }
+
   std::size_t bytes(std::int64_t count) const override {
     return static_cast<std::size_t>(count) * sizeof(float);
   }

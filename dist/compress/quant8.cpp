@@ -1,5 +1,8 @@
 // Signed 8-bit integers, as multiples of the largest magnitude of their block over 127: 4 bytes of
 // scale a block and 1 byte an element, an error of at most half a step, 1/254 of that magnitude.
+//
+// The scale is rounded up to 17 bits of mantissa, so that its products with integers of 7 bits are
+// exact: what has been compressed once does not change when it is compressed again.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -19,14 +22,16 @@ constexpr std::size_t kScaleBytes = sizeof(float);
 
 // One block: the scale, then the integers.
 void pack_block(const float* __restrict values, std::size_t count, std::byte* __restrict packed) {
-  constexpr float kSmallest = 1e-35F;  // below, 127 over the magnitude would overflow
+  constexpr float kSmallest = 1e-35F;  // below, one over the scale would overflow
   const std::uint32_t largest_bits =
       largest_magnitude_bits(count, [&](std::size_t i) { return values[i]; });
   const float largest = std::bit_cast<float>(largest_bits);
   const bool finite = largest_bits < kInfinityBits;
   const bool zero = largest < kSmallest;
-  const float scale = !finite ? std::numeric_limits<float>::quiet_NaN() : zero ? 0 : largest / 127;
-  const float inverse = finite && !zero ? 127 / largest : 0;
+  const float step =
+      std::bit_cast<float>((std::bit_cast<std::uint32_t>(largest / 127) + 0x7fU) & ~0x7fU);
+  const float scale = !finite ? std::numeric_limits<float>::quiet_NaN() : zero ? 0 : step;
+  const float inverse = finite && !zero ? 1 / step : 0;
   std::memcpy(packed, &scale, kScaleBytes);
 
   // Rounds to the nearest: adding 1.5·2²³ leaves the integer in the low bits of the mantissa.

@@ -42,6 +42,12 @@ TEST_CASE("command line: a value that makes no sense is refused with the option'
                                     {"--threads", "5000"},
                                     {"--workers", "0"},
                                     {"--algo", "magic"},
+                                    {"--compress", "zip"},
+                                    {"--pipe-k", "0"},
+                                    {"--servers", "0"},
+                                    {"--warmup-epochs", "-1"},
+                                    {"--stall-timeout", "0"},
+                                    {"--trace", "/no/such/folder/file"},
                                     {"--device", "tpu"},
                                     {"--lr-schedule", "up"},
                                     {"--label-smoothing", "1"},
@@ -63,7 +69,13 @@ TEST_CASE("command line: a value that makes no sense is refused with the option'
 }
 
 TEST_CASE("command line: options that do not go together, and unknown ones") {
-  CHECK(refusal({"--workers", "4"}).find("--workers 4 needs a distributed algorithm") !=
+  CHECK(refusal({"--algo", "single", "--workers", "4"})
+            .find("--workers 4 needs a distributed algorithm") != std::string::npos);
+  CHECK(refusal({"--workers", "4", "--batch", "3"}).find("a sample for each") != std::string::npos);
+  CHECK(refusal({"--workers", "2", "--pipe-k", "2"}).find("means nothing to --algo d-sync") !=
+        std::string::npos);
+  CHECK(refusal({"--link", "1gbe"}).find("means nothing to --algo single") != std::string::npos);
+  CHECK(refusal({"--workers", "2", "--link", "fast"}).find("such as 2.5gbit/80us") !=
         std::string::npos);
   CHECK(refusal({"--nesterov", "--momentum", "0"}).find("--nesterov") != std::string::npos);
   CHECK(refusal({"--epochs", "1", "--iterations", "5"}).find("exclude each other") !=
@@ -96,10 +108,14 @@ TEST_CASE("command line: --help explains every option and ends well") {
   const ProgramResult r = run_program("mnist_mlp", {"--help"});
   CHECK(r.status == 0);
   CHECK(r.err.empty());
-  for (const char* option :
-       {"--algo", "--workers", "--threads", "--batch", "--epochs", "--iterations", "--lr",
-        "--momentum", "--weight-decay", "--seed", "--data", "--device", "--metrics", "--summary",
-        "--save", "--load", "--quiet"})
+  for (const char* option : {"--algo",         "--workers", "--threads",
+                             "--servers",      "--pipe-k",  "--warmup-epochs",
+                             "--compress",     "--link",    "--stall-timeout",
+                             "--trace",        "--batch",   "--epochs",
+                             "--iterations",   "--lr",      "--momentum",
+                             "--weight-decay", "--seed",    "--data",
+                             "--device",       "--metrics", "--summary",
+                             "--save",         "--load",    "--quiet"})
     CHECK(r.out.find(option) != std::string::npos);
 }
 

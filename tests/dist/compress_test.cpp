@@ -1,4 +1,5 @@
 #include "dist/compress/compressor.h"
+#include "dist/compress/packing.h"
 
 #include <doctest/doctest.h>
 
@@ -140,4 +141,20 @@ TEST_CASE("compress: what is not finite never becomes a number") {
       c->add(bytes, good, bytes);
       CHECK(!std::isfinite(unpacked(*c, bytes, values.size())[100]));
     }
+}
+
+TEST_CASE("compress: what has been rounded once does not change when it is rounded again") {
+  Random random(3);
+  for (const std::string& name : compressor_names()) {
+    const auto compressor = make_compressor(name);
+    std::vector<float> values(10'000);
+    for (int round = 0; round < 20; ++round) {
+      const double scale = std::pow(10.0, random.uniform(-30, 30));
+      for (float& v : values) v = static_cast<float>(scale * random.normal());
+      round_to_compressed(*compressor, values);
+      auto again = values;
+      round_to_compressed(*compressor, again);
+      CHECK(again == values);
+    }
+  }
 }

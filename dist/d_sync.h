@@ -1,0 +1,29 @@
+// D-Sync: decentralised synchronous SGD, the paper's Fig. 1(b) and Eq. 2. After backward the
+// gradients of all workers are summed in a ring, and every worker makes the same update. An
+// iteration takes l_up + l_comp + l_comm: nothing overlaps.
+#pragma once
+
+#include "dist/gradient_sum.h"
+#include "dist/strategy.h"
+
+namespace tandem {
+
+class DSync : public Strategy {
+ public:
+  explicit DSync(const StrategyContext& context) : c_(context), sum_(context) {}
+
+  void after_backward(std::int64_t t) override {
+    {
+      const Spans::Scope span(c_.spans, SpanKind::wait);
+      c_.communication->call([&] { sum_({t, c_.parameters.gradients()}); });
+    }
+    const Spans::Scope span(c_.spans, SpanKind::update);
+    c_.optimizer.update(t);
+  }
+
+ private:
+  StrategyContext c_;
+  GradientSum sum_;
+};
+
+}  // namespace tandem

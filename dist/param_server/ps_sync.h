@@ -1,0 +1,33 @@
+// PS-Sync on a worker: push the gradient to the server(s), pull the new weights. The baseline that
+// Pipe-SGD is measured against; README.md has the picture and the cost.
+#pragma once
+
+#include <vector>
+
+#include "dist/param_server/shards.h"
+#include "dist/strategy.h"
+
+namespace tandem {
+
+class PsSync : public Strategy {
+ public:
+  explicit PsSync(const StrategyContext& context);
+
+  void after_backward(std::int64_t t) override;
+
+ private:
+  // One segment on its way to its server and back.
+  struct Exchange {
+    int server;  // rank
+    Segment segment;
+    std::vector<std::byte> gradient, weights;
+    Request pushed, pulled;
+  };
+
+  void push_and_pull(std::int64_t t);
+
+  StrategyContext c_;
+  std::vector<Exchange> exchanges_;  // one per segment, servers in turn
+};
+
+}  // namespace tandem

@@ -1,0 +1,52 @@
+// PS-Sync on a server: takes every worker's gradient for its blocks, sums, updates, and answers
+// with the new weights. A segment is answered as soon as all workers' gradients for it are in,
+// while later ones are still arriving.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "autograd/sgd.h"
+#include "dist/compress/compressor.h"
+#include "dist/param_server/shards.h"
+#include "dist/timing/spans.h"
+#include "dist/transport/transport.h"
+
+namespace tandem {
+
+class ParameterServer {
+ public:
+  // Holds the share of this transport's rank among `servers` servers of `workers` workers. The
+  // arguments must outlive the server.
+  ParameterServer(Transport& transport, int workers, int servers, ParameterSet& parameters,
+                  Sgd& optimizer, const Compressor& compressor, Spans& spans);
+
+  // Answers the workers' iterations first … last.
+  void serve(std::int64_t first, std::int64_t last);
+
+ private:
+  // The gradients of one segment from all workers, and the answer to them.
+  struct Slot {
+    std::vector<std::vector<std::byte>> gradients;  // by worker
+    std::vector<Request> received;                  // likewise
+    std::vector<std::byte> weights;
+    std::vector<Request> answered;
+  };
+
+  void begin_receive(Slot& slot, const Segment& segment);
+  void sum(Slot& slot, const Segment& segment);
+  void update(std::int64_t t, const Segment& segment);
+  void answer(Slot& slot, const Segment& segment);
+
+  Transport& transport_;
+  int workers_;
+  ParameterSet& parameters_;
+  Sgd& optimizer_;
+  const Compressor& compressor_;
+  Spans& spans_;
+  std::int64_t count_;
+  std::vector<Segment> segments_;
+  std::vector<Slot> slots_;  // receives that are under way at the same time
+};
+
+}  // namespace tandem

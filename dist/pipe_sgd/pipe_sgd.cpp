@@ -1,0 +1,106 @@
+// The numbers in the comments are the lines of Alg. 1 in the paper: "compute" of the upper half, on
+// the computation thread, "comm" of the lower half, on the communication thread. Line 2 of both is
+// the training loop, lines 6 to 8 of the upper half (load a batch, forward, backward) are its step
+// between before_step and after_backward.
+//
+// Decompression (compute 4) and compression (compute 9) are embedded in the ring and so done by the
+// communication thread, where they are hidden behind computation like the rest of it.
+#include "dist/pipe_sgd/pipe_sgd.h"
+
+#include <utility>
+
+#include "tensor/error.h"
+
+namespace tandem {
+namespace {
+
+constexpr std::int64_t kNothing = 0;  // "iteration" of a sum that does not change the weights
+
+}  // namespace
+
+PipeSgd::PipeSgd(const StrategyContext& context) : c_(context), sum_over_workers_(context) {
+  make_ready({});
+}
+
+void PipeSgd::before_step(std::int64_t) {
+  // compute 3: wait until the sum of iteration t-K is ready.
+  Gradient sum = take_sum();
+  // compute 5: w[t] = w[t-1] - rate · sum[t-K].
+  apply(sum);
+  // Its memory takes the gradient of this step.
+  c_.parameters.set_gradients(std::move(sum.values));
+}
+
+void PipeSgd::after_backward(std::int64_t t) {
+  Gradient local{t, c_.parameters.gradients()};
+  if (t <= c_.warmup_iterations) {  // the pipeline is not open yet: as d-sync
+    {
+      const Spans::Scope span(c_.spans, SpanKind::wait);
+      c_.communication->call([&] { sum_over_workers_(local); });
+    }
+    apply(local);
+    local.iteration = kNothing;
+    sums_.put(std::move(local));
+    return;
+  }
+  // compute 10: the local gradient is ready; from here on it belongs to the communication thread.
+  c_.communication->post(sums_, [this, local = std::move(local)]() mutable {  // comm 3
+    sum_over_workers_(local);                                                 // comm 4
+    return std::move(local);                                                  // comm 5
+  });
+}
+
+// Applies the last K sums, so that T iterations make T updates on every rank.
+void PipeSgd::finish() {
+  std::vector<Gradient> sums = take_all();
+  for (Gradient& sum : sums) {
+    apply(sum);
+    sum.iteration = kNothing;
+  }
+  make_ready(std::move(sums));
+}
+
+Gradient PipeSgd::take_sum() {
+  const Spans::Scope span(c_.spans, SpanKind::wait);
+  return sums_.take();
+}
+
+void PipeSgd::apply(const Gradient& sum) {
+  if (sum.iteration == kNothing) return;
+  const Spans::Scope span(c_.spans, SpanKind::update);
+  c_.optimizer.update(sum.iteration, sum.values);
+}
+
+// All K of them are taken before one is put back: the communication thread may still add to the
+// queue.
+std::vector<Gradient> PipeSgd::take_all() {
+  std::vector<Gradient> sums;
+  for (int k = 0; k < c_.pipe_k; ++k) sums.push_back(take_sum());
+  return sums;
+}
+
+std::vector<Gradient> PipeSgd::save_in_flight() {
+  std::vector<Gradient> sums = take_all(), saved;
+  for (const Gradient& sum : sums)
+    if (sum.iteration != kNothing) saved.push_back({sum.iteration, sum.values.clone()});
+  make_ready(std::move(sums));
+  return saved;
+}
+
+void PipeSgd::load_in_flight(std::vector<Gradient> sums) {
+  take_all();
+  make_ready(std::move(sums));
+}
+
+// comm 1: the sums of the K iterations before the first are zero and ready. To update with zero
+// changes nothing (with momentum and weight decay too, by rule), so it is left out.
+void PipeSgd::make_ready(std::vector<Gradient> sums) {
+  const auto width = static_cast<std::size_t>(c_.pipe_k);
+  require(sums.size() <= width, "{} sums in flight in a pipeline of {}", sums.size(), width);
+  const Tensor& like = c_.parameters.gradients();
+  for (std::size_t k = sums.size(); k < width; ++k)
+    sums_.put({kNothing, Tensor::zeros(like.shape(), like.dtype(), like.device())});
+  for (Gradient& sum : sums) sums_.put(std::move(sum));
+}
+
+}  // namespace tandem

@@ -1,0 +1,37 @@
+// Pipe-SGD (Li et al., NeurIPS 2018, Alg. 1): the update of iteration t uses the gradients of
+// iteration t-K, so that communication of one iteration and computation of the next go on at the
+// same time. README.md has the picture; pipe_sgd.cpp has the algorithm, line by line.
+#pragma once
+
+#include "dist/gradient_sum.h"
+#include "dist/runtime/queue.h"
+#include "dist/strategy.h"
+
+namespace tandem {
+
+class PipeSgd : public Strategy {
+ public:
+  explicit PipeSgd(const StrategyContext& context);
+
+  void before_step(std::int64_t t) override;
+  void after_backward(std::int64_t t) override;
+  void finish() override;
+
+  std::vector<Gradient> save_in_flight() override;
+  void load_in_flight(std::vector<Gradient> sums) override;
+
+ private:
+  void make_ready(std::vector<Gradient> sums);
+  Gradient take_sum();
+  std::vector<Gradient> take_all();
+  void apply(const Gradient& sum);
+
+  StrategyContext c_;
+  GradientSum sum_over_workers_;
+  // Sums that are ready, oldest first. There are K gradients in all: those here, those on the
+  // communication thread, and the one that the parameters hold during a step. Each belongs to one
+  // thread at a time.
+  Queue<Gradient> sums_;
+};
+
+}  // namespace tandem

@@ -1,0 +1,19 @@
+#include "dist/ring_allreduce/plan.h"
+
+namespace tandem {
+
+std::vector<RingStep> ring_plan(int rank, int ranks) {
+  std::vector<RingStep> plan;
+  const int steps = 2 * (ranks - 1);
+  for (int s = 0; s < steps; ++s) {
+    const auto share = [&](int back) { return ((rank - back) % ranks + ranks) % ranks; };
+    plan.push_back(
+        {.phase = s < ranks - 1 ? RingStep::Phase::reduce_scatter : RingStep::Phase::all_gather,
+         .send_share = share(s + 1),
+         .receive_share = share(s + 2),
+         .completes = s == ranks - 2});
+  }
+  return plan;
+}
+
+}  // namespace tandem

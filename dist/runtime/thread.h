@@ -1,0 +1,18 @@
+// The threads of workers. They are started here and nowhere else, like the clock is read in
+// clock.h.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <thread>
+
+namespace tandem {
+
+using Thread = std::jthread;  // joins at its end
+
+// Starts a thread that debuggers and `top -H` show by `name` (its first 15 characters). Its timed
+// waits end on time: the 50 µs that Linux may add to spare wake-ups are as long as a network's
+// latency.
+Thread start_thread(const std::string& name, std::function<void()> body);
+
+}  // namespace tandem

@@ -1,0 +1,13 @@
+// Measures what the timing model needs to know of the transport in use, in a fraction of a second.
+#pragma once
+
+#include "dist/compress/compressor.h"
+#include "dist/timing/model.h"
+#include "dist/transport/transport.h"
+
+namespace tandem {
+
+// Ranks 0 … ranks-1 call it together; all get the same answer, the mean over the ranks.
+NetworkCost calibrate(Transport& transport, int ranks, const Compressor& compressor);
+
+}  // namespace tandem

@@ -1,0 +1,56 @@
+// The timing models of the Pipe-SGD paper, section 3.1: what an iteration takes (Eq. 2 to 6 without
+// the factor T). Seconds and bytes.
+#pragma once
+
+#include <algorithm>
+
+namespace tandem {
+
+// What a transport costs, measured by calibrate().
+struct NetworkCost {
+  double alpha = 0;  // latency of a message
+  double beta = 0;   // per byte on the wire, while all ranks send around the ring
+  double gamma = 0;  // per byte of f32 gradient: to add it, with compression on both sides
+  double sync = 0;   // S: for all ranks to wait for each other
+};
+
+// What a worker computes.
+struct ComputeCost {
+  double update = 0, forward = 0, backward = 0;
+  double all() const { return update + forward + backward; }
+};
+
+// The second half of Eq. 5: a ring all-reduce of n bytes of gradient, n_wire on the wire.
+inline double ring_time(const NetworkCost& c, int p, double n, double n_wire) {
+  const double share = static_cast<double>(p - 1) / p;
+  return 2 * (p - 1) * c.alpha + 2 * share * n_wire * c.beta + share * n * c.gamma + c.sync;
+}
+
+// The second half of Eq. 6: the same in L pieces that are sent one by one.
+inline double ring_time_in_pieces(const NetworkCost& c, int p, double n, double n_wire,
+                                  int pieces) {
+  return ring_time(c, p, n, n_wire) + (pieces - 1) * (2 * (p - 1) * c.alpha + c.sync);
+}
+
+// A parameter server (not in the paper): it takes in the gradients of p workers while it sends
+// their weights, and the longer of the two counts; then two latencies.
+inline double server_time(const NetworkCost& c, int p, int servers, double n, double n_wire) {
+  return 2 * c.alpha + std::max(n, n_wire) * p / servers * c.beta + n * p / servers * c.gamma;
+}
+
+// Eq. 2: D-Sync.
+inline double sync_iteration(const ComputeCost& compute, double communication) {
+  return compute.all() + communication;
+}
+
+// Eq. 3: Pipe-SGD with unlimited resources.
+inline double ideal_pipe_iteration(const ComputeCost& compute, double communication, int k) {
+  return (compute.all() + communication) / k;
+}
+
+// Eq. 4, and with ring_time() Eq. 5: Pipe-SGD with one compute and one communication resource.
+inline double pipe_iteration(const ComputeCost& compute, double communication) {
+  return std::max(compute.all(), communication);
+}
+
+}  // namespace tandem

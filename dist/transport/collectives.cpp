@@ -1,0 +1,41 @@
+#include "dist/transport/collectives.h"
+
+#include <cstdint>
+
+namespace tandem {
+
+void sum_over_ranks(Transport& transport, int ranks, std::span<double> values) {
+  const auto bytes = std::as_writable_bytes(values);
+  if (transport.rank() != 0) {
+    transport.send_and_wait(0, Tag::control, bytes);
+    transport.receive_and_wait(0, Tag::control, bytes);
+    return;
+  }
+  std::vector<double> other(values.size());
+  for (int rank = 1; rank < ranks; ++rank) {
+    transport.receive_and_wait(rank, Tag::control, std::as_writable_bytes(std::span(other)));
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] += other[i];
+  }
+  for (int rank = 1; rank < ranks; ++rank) transport.send_and_wait(rank, Tag::control, bytes);
+}
+
+void barrier(Transport& transport, int ranks) { sum_over_ranks(transport, ranks, {}); }
+
+std::vector<Bytes> gather(Transport& transport, int ranks, const Bytes& own) {
+  std::uint64_t size = own.size();
+  const auto size_bytes = std::as_writable_bytes(std::span(&size, 1));
+  if (transport.rank() != 0) {
+    transport.send_and_wait(0, Tag::control, size_bytes);
+    transport.send_and_wait(0, Tag::control, own);
+    return {};
+  }
+  std::vector<Bytes> all = {own};
+  for (int rank = 1; rank < ranks; ++rank) {
+    transport.receive_and_wait(rank, Tag::control, size_bytes);
+    all.emplace_back(size);
+    transport.receive_and_wait(rank, Tag::control, all.back());
+  }
+  return all;
+}
+
+}  // namespace tandem

@@ -1,0 +1,19 @@
+// What a transport is slowed down to: the speed of an emulated network card.
+#pragma once
+
+#include <string>
+
+namespace tandem {
+
+struct LinkSpeed {
+  double bytes_per_s = 0;  // each way; 0: not slowed down
+  double latency_s = 0;    // one way
+
+  bool limited() const { return bytes_per_s > 0; }
+};
+
+// none, 1gbe, 10gbe, 25gbe, 100gbe, or RATE[/LATENCY] such as 2.5gbit/80us. UserError for anything
+// else, with an example of what is right.
+LinkSpeed parse_link(const std::string& text);
+
+}  // namespace tandem

@@ -1,0 +1,258 @@
+#include "dist/transport/mpi_transport.h"
+
+#include <mpi.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "dist/runtime/monitor.h"
+#include "dist/transport/hydra.h"
+#include "tensor/error.h"
+
+namespace tandem {
+namespace {
+
+int env_number(const char* name) {
+  const char* text = std::getenv(name);
+  int value = -1;
+  if (text) std::from_chars(text, text + std::strlen(text), value);
+  return value;
+}
+
+std::string error_text(int code) {
+  char text[MPI_MAX_ERROR_STRING];
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  return {text, static_cast<std::size_t>(length)};
+}
+
+// Between two tests of what is waited for. MPI has no wait that sleeps, so a waiting thread must
+// ask again and again, and let others have the core in between. As long as the cores are idle or
+// only other waiting threads want them, yielding is best: it takes a microsecond. When there is
+// work, a yield gives the core away for many milliseconds, and to sleep for a moment is better: a
+// thread that wakes up is let in at once.
+class Pause {
+ public:
+  void operator()() {
+    const auto before = Clock::now();
+    if (before < sleep_until_) {
+      tandem::sleep_until(before + std::chrono::microseconds(50));
+      return;
+    }
+    ::sched_yield();
+    if (Clock::now() - before > std::chrono::microseconds(500))
+      sleep_until_ = before + std::chrono::seconds(1);
+  }
+
+ private:
+  Clock::time_point sleep_until_{};
+};
+
+struct MpiOperation final : Operation {
+  MpiOperation(Kind k, int with, Tag what, std::size_t size) : Operation(k, with, what, size) {}
+  ~MpiOperation() override {
+    // Given up: the job is about to be aborted, and MPI may not touch the memory until then.
+    if (request == MPI_REQUEST_NULL || finished) return;
+    MPI_Cancel(&request);
+    MPI_Request_free(&request);
+  }
+  MPI_Request request = MPI_REQUEST_NULL;
+  bool finished = false;
+};
+
+class MpiTransport : public Transport {
+ public:
+  MpiTransport() {
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+    MPI_Comm_size(MPI_COMM_WORLD, &size_);
+    find_nodes();
+  }
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  int node(int rank) const override { return nodes_[static_cast<std::size_t>(rank)]; }
+
+  Request begin_send(int to, Tag tag, std::span<const std::byte> bytes) override {
+    auto own = make(Operation::Kind::send, to, tag, bytes.size());
+    check(MPI_Isend(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, to,
+                    static_cast<int>(tag), MPI_COMM_WORLD, &own->request),
+          *own);
+    return own;
+  }
+
+  Request receive(int from, Tag tag, std::span<std::byte> bytes) override {
+    auto own = make(Operation::Kind::receive, from, tag, bytes.size());
+    check(MPI_Irecv(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE,
+                    from == kAnyRank ? MPI_ANY_SOURCE : from, static_cast<int>(tag), MPI_COMM_WORLD,
+                    &own->request),
+          *own);
+    return own;
+  }
+
+  bool wait_any_until(std::span<Request* const> requests, Clock::time_point time) override {
+    for (;;) {
+      if (failed_.load(std::memory_order_acquire))
+        reason_.change([](const std::string& reason) { throw JobFailed(reason); });
+      bool any = false;  // all are tested: done() tells of each
+      for (Request* request : requests)
+        any |= !*request || test(static_cast<MpiOperation&>(**request));
+      if (any) return true;
+      if (Clock::now() >= time) return false;
+      pause_();
+    }
+  }
+
+  bool done(const Request& request) const override {
+    // A question about the past: progress is made by waiting.
+    return !request || static_cast<const MpiOperation&>(*request).finished;
+  }
+
+  void fail(const std::string& reason) override {
+    reason_.change([&](std::string& text) { text = reason; });
+    failed_.store(true, std::memory_order_release);
+  }
+
+ private:
+  std::unique_ptr<MpiOperation> make(Operation::Kind kind, int peer, Tag tag, std::size_t bytes) {
+    require(bytes <= INT_MAX, "a message of {} bytes is too long for MPI", bytes);
+    return std::make_unique<MpiOperation>(kind, peer, tag, bytes);
+  }
+
+  bool test(MpiOperation& o) {
+    if (o.finished) return true;
+    int flag = 0;
+    MPI_Status status;
+    check(MPI_Test(&o.request, &flag, &status), o);
+    if (!flag) return false;
+    o.finished = true;
+    if (o.kind == Operation::Kind::receive) {
+      int bytes = 0;
+      MPI_Get_count(&status, MPI_BYTE, &bytes);
+      o.bytes = static_cast<std::size_t>(bytes);
+      o.source = status.MPI_SOURCE;
+    }
+    return true;
+  }
+
+  void check(int code, const Operation& o) const {
+    if (code == MPI_SUCCESS) return;
+    throw SystemError("rank {}: {} rank {} failed: {}", rank_,
+                      o.kind == Operation::Kind::send ? "sending to" : "receiving from", o.peer,
+                      error_text(code));
+  }
+
+  // Ranks that can share memory share a node; its number is that of its lowest rank.
+  void find_nodes() {
+    MPI_Comm local = MPI_COMM_NULL;
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &local);
+    int lowest = rank_;
+    MPI_Bcast(&lowest, 1, MPI_INT, 0, local);
+    MPI_Comm_free(&local);
+    nodes_.resize(static_cast<std::size_t>(size_));
+    MPI_Allgather(&lowest, 1, MPI_INT, nodes_.data(), 1, MPI_INT, MPI_COMM_WORLD);
+  }
+
+  int rank_ = 0, size_ = 1;
+  std::vector<int> nodes_;
+  Pause pause_;
+  std::atomic<bool> failed_ = false;
+  Monitor<std::string> reason_;
+};
+
+}  // namespace
+
+std::optional<MpiLaunch> mpi_launch() {
+  struct Names {
+    const char *rank, *size, *local_size;
+  };
+  constexpr Names kLaunchers[] = {
+      {"PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"},
+      {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"}};
+  for (const Names& names : kLaunchers) {
+    const int rank = env_number(names.rank), size = env_number(names.size);
+    if (rank < 0 || size < 1) continue;
+    const int local = env_number(names.local_size);
+    return MpiLaunch{rank, size, local > 0 ? local : size};
+  }
+  return std::nullopt;
+}
+
+std::unique_ptr<Transport> open_mpi() {
+  const int wanted =
+      mpi_launch().value_or(MpiLaunch{}).size;  // MPI_Init may change the environment
+  // Over TCP, UCX's rendezvous carries large messages in one direction at a time.
+  ::setenv("UCX_RNDV_THRESH", "inf", 0);
+  int provided = 0, size = 1;
+  if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS)
+    throw SystemError("MPI could not be started");
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (size == 1 && wanted > 1)
+    throw UserError(
+        "{} processes were started by the mpiexec of another MPI than {}, which this program was "
+        "built with; start it with that one's mpiexec{}",
+        wanted, mpi_version(), mpi_version().starts_with("MPICH") ? " (mpiexec.mpich)" : "");
+  return std::make_unique<MpiTransport>();
+}
+
+void close_mpi(Transport& transport) {
+  MPI_Request all_here = MPI_REQUEST_NULL;
+  MPI_Ibarrier(MPI_COMM_WORLD, &all_here);
+  const auto give_up = Clock::now() + from_seconds(transport.stall_timeout());
+  Pause pause;
+  for (int done = 0; !done;) {
+    MPI_Test(&all_here, &done, MPI_STATUS_IGNORE);
+    if (!done && Clock::now() > give_up) throw SystemError("another rank does not come to its end");
+    if (!done) pause();
+  }
+  const bool mpich = mpi_version().starts_with("MPICH");
+  const bool left =
+      mpich && leave_hydra([&] {
+        int arrived = 0;
+        MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &arrived, MPI_STATUS_IGNORE);
+        pause();
+      });
+  if (!left) MPI_Finalize();
+  dismiss_watcher();
+}
+
+void abort_mpi(int status) {
+  abort_hydra(status);
+  MPI_Abort(MPI_COMM_WORLD, status);
+  std::_Exit(status);
+}
+
+void mpi_allreduce(std::span<float> values, MpiWait wait) {
+  const int count = static_cast<int>(values.size());
+  if (wait == MpiWait::spins) {
+    MPI_Allreduce(MPI_IN_PLACE, values.data(), count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    return;
+  }
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Iallreduce(MPI_IN_PLACE, values.data(), count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &request);
+  for (int done = 0;;) {
+    MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+    if (done) return;
+    ::sched_yield();
+  }
+}
+
+std::string mpi_version() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  MPI_Get_library_version(text, &length);
+  // "MPICH Version:\t4.0.2\n…", "Open MPI v4.1.4, package: …"
+  const std::string all(text, static_cast<std::size_t>(length));
+  const std::size_t number = all.find_first_of("0123456789");
+  const std::string name = all.starts_with("MPICH") ? "MPICH" : all.substr(0, all.find(" v"));
+  return name + " " + all.substr(number, all.find_first_not_of("0123456789.", number) - number);
+}
+
+}  // namespace tandem

@@ -1,0 +1,39 @@
+// Ranks that are processes started by mpiexec (MPICH, Open MPI) or srun. One thread per process
+// makes all calls of MPI: the one that opens the transport.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "dist/transport/transport.h"
+
+namespace tandem {
+
+// What the launcher has told this process, before MPI is started; nothing without a launcher.
+struct MpiLaunch {
+  int rank = 0, size = 1;
+  int local_size = 1;  // processes on this machine
+};
+std::optional<MpiLaunch> mpi_launch();
+
+// Starts MPI, with this thread as the one that communicates. UserError if the launcher belongs to
+// another MPI than the one that Tandem was built with.
+std::unique_ptr<Transport> open_mpi();
+
+// Ends MPI after all ranks have come here. The transport may not be used any more.
+void close_mpi(Transport& transport);
+
+// Ends the whole job at once, with this exit status.
+[[noreturn]] void abort_mpi(int status);
+
+// MPI's own all-reduce over all ranks, to measure ours beside it. Waiting spins, or tests and
+// yields as ours does.
+enum class MpiWait { spins, yields };
+void mpi_allreduce(std::span<float> values, MpiWait wait);
+
+// Of the library, for people: "MPICH 4.0.2".
+std::string mpi_version();
+
+}  // namespace tandem

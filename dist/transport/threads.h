@@ -1,0 +1,43 @@
+// Ranks that are threads of one process: a message is copied once, from the sender's memory into
+// the receiver's.
+#pragma once
+
+#include <atomic>
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "dist/runtime/monitor.h"
+#include "dist/transport/transport.h"
+
+namespace tandem {
+
+class ThreadsNetwork {
+ public:
+  explicit ThreadsNetwork(int size);
+  ~ThreadsNetwork();
+
+  int size() const { return static_cast<int>(mailboxes_.size()); }
+  // The network as `rank` sees it; must not outlive the network.
+  std::unique_ptr<Transport> transport(int rank);
+
+  // All waits of all ranks end with a JobFailed of this text. The first reason counts.
+  void fail(const std::string& reason);
+
+ private:
+  friend class ThreadsTransport;
+  struct ThreadsOperation;
+
+  // What was begun towards a rank and has not met its other half, oldest first. A rank also waits
+  // here, for anything of its own to be done.
+  struct Mailbox {
+    std::list<ThreadsOperation*> sends, receives;
+  };
+
+  std::vector<std::unique_ptr<Monitor<Mailbox>>> mailboxes_;
+  std::atomic<bool> failed_ = false;
+  Monitor<std::string> reason_;
+};
+
+}  // namespace tandem

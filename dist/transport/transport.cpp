@@ -1,0 +1,36 @@
+#include "dist/transport/transport.h"
+
+#include <fmt/format.h>
+
+namespace tandem {
+namespace {
+
+std::string describe(const Operation& o) {
+  const std::string peer = o.peer == kAnyRank ? "any rank" : fmt::format("rank {}", o.peer);
+  return o.kind == Operation::Kind::send ? fmt::format("{} has not taken what was sent to it", peer)
+                                         : fmt::format("nothing has come from {}", peer);
+}
+
+}  // namespace
+
+int Transport::wait(Request& request, double seconds) {
+  Request* const one[] = {&request};
+  if (!wait_any_until(one, Clock::now() + from_seconds(seconds)))
+    throw SystemError("{} for {:g} s (--stall-timeout)", describe(*request), seconds);
+  if (!request) return -1;
+  const int other = request->kind == Operation::Kind::send ? request->peer : request->source;
+  request.reset();
+  return other;
+}
+
+void Transport::send_and_wait(int to, Tag tag, std::span<const std::byte> bytes) {
+  Request request = send(to, tag, bytes);
+  wait(request);
+}
+
+int Transport::receive_and_wait(int from, Tag tag, std::span<std::byte> bytes) {
+  Request request = receive(from, tag, bytes);
+  return wait(request);
+}
+
+}  // namespace tandem

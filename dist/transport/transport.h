@@ -1,0 +1,96 @@
+// Moves bytes between ranks. Two implementations, threads.h and mpi.h, and a decorator that slows
+// either of them down to the speed of a network, link.h.
+//
+// Sends and receives do not block: they return a Request, to be waited for. Messages from one rank
+// to another with the same tag arrive in the order of sending. A receive takes the oldest message
+// that matches. All calls but fail() are made by one thread, the rank's communication thread.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "dist/runtime/clock.h"
+#include "tensor/error.h"
+
+namespace tandem {
+
+inline constexpr int kAnyRank = -1;
+
+// Thrown by waits once the job has failed: on this rank or on another one, but not here and now.
+class JobFailed : public SystemError {
+ public:
+  explicit JobFailed(const std::string& reason) : SystemError("{}", reason) {}
+};
+
+// Who talks about what.
+enum class Tag : int { control, calibration, ring, push, pull };
+inline constexpr std::size_t kTags = 5;
+
+// One send or receive on its way. The bytes stay where they are until it is done.
+struct Operation {
+  enum class Kind { send, receive };
+  virtual ~Operation() = default;
+
+  Kind kind;
+  int peer;  // a receive may have kAnyRank
+  Tag tag;
+  std::size_t bytes;  // of the message; of a receive, the most it takes until it is done
+  int source = -1;    // of a receive that is done: who sent it
+
+ protected:
+  Operation(Kind k, int with, Tag what, std::size_t size)
+      : kind(k), peer(with), tag(what), bytes(size) {}
+};
+// Empty, or an operation that was begun. To destroy an operation that is not done gives it up: the
+// message is neither delivered nor taken. That happens where a job fails.
+using Request = std::unique_ptr<Operation>;
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  // Ranks with the same number share a machine, and its clock.
+  virtual int node(int rank) const = 0;
+
+  Request send(int to, Tag tag, std::span<const std::byte> bytes) {
+    bytes_sent_[static_cast<std::size_t>(tag)] += static_cast<std::int64_t>(bytes.size());
+    return begin_send(to, tag, bytes);
+  }
+  virtual Request receive(int from, Tag tag, std::span<std::byte> bytes) = 0;
+
+  // Waits until one of the requests is done or until the time has come; whether one is. Empty
+  // requests count as done.
+  virtual bool wait_any_until(std::span<Request* const> requests, Clock::time_point time) = 0;
+  virtual bool done(const Request& request) const = 0;
+
+  // The job fails, for this reason: all waits of this rank, and of others as far as this transport
+  // can reach them, end with JobFailed. May be called by any thread.
+  virtual void fail(const std::string& reason) = 0;
+
+  // Waits until the request is done and empties it. Returns the rank at the other end. Throws
+  // SystemError, naming that rank, if it takes longer than the stall timeout, or than `seconds`.
+  int wait(Request& request) { return wait(request, stall_timeout_s_); }
+  int wait(Request& request, double seconds);
+
+  void send_and_wait(int to, Tag tag, std::span<const std::byte> bytes);
+  int receive_and_wait(int from, Tag tag, std::span<std::byte> bytes);  // returns the sender
+
+  virtual void set_stall_timeout(double seconds) { stall_timeout_s_ = seconds; }
+  double stall_timeout() const { return stall_timeout_s_; }
+
+  std::int64_t bytes_sent(Tag tag) const { return bytes_sent_[static_cast<std::size_t>(tag)]; }
+
+ private:
+  virtual Request begin_send(int to, Tag tag, std::span<const std::byte> bytes) = 0;
+
+  std::array<std::int64_t, kTags> bytes_sent_{};
+  double stall_timeout_s_ = 60;
+};
+
+}  // namespace tandem

@@ -1,0 +1,249 @@
+// Training on several workers, end to end: what must not depend on how the work is spread.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "autograd/ops.h"
+#include "data/synthetic_digits.h"
+#include "layers/linear.h"
+#include "layers/sequential.h"
+#include "layers/simple.h"
+#include "tests/support.h"
+#include "train/trainer.h"
+#include "train/weights.h"
+#include "train/worker.h"
+
+using namespace tandem;
+using namespace tandem::test;
+
+namespace {
+
+const DataSplit& digits() {
+  static const DataSplit data = [] {
+    const auto train = synthetic_digits(1000, 1);
+    return DataSplit{train, synthetic_digits(203, 2), measure_normalisation(*train), "digits"};
+  }();
+  return data;
+}
+
+// A smaller net than MNIST-MLP, of eight blocks, so that many runs take little time.
+std::unique_ptr<Layer> small_mlp(std::uint64_t seed) {
+  const Random random(seed, Purpose::weights);
+  auto model = std::make_unique<Sequential>();
+  model->add<Flatten>("flatten")
+      .add<Linear>("0", 784, 20, Init::he_normal, random.split(0))
+      .add<Relu>("1")
+      .add<Linear>("2", 20, 10, Init::xavier_normal, random.split(2));
+  return model;
+}
+
+Task task() {
+  return {.app = "test", .model = small_mlp, .data = [] { return digits(); }};
+}
+
+TrainOptions options(const std::string& algo, int workers, std::int64_t iterations = 12) {
+  TrainOptions o;
+  o.algo = algo;
+  o.workers = workers;
+  o.batch = 50;
+  o.iterations = iterations;
+  o.threads = 1;
+  o.quiet = true;
+  return o;
+}
+
+std::string hash(const TrainOptions& o) { return train(task(), o).weights_hash; }
+
+}  // namespace
+
+TEST_CASE("distributed: d-sync, ps-sync and pipe-sgd with K=1 give the same bits, per compressor") {
+  for (const std::string& compress : compressor_names())
+    for (const int workers : {1, 2, 3, 5}) {
+      CAPTURE(compress);
+      CAPTURE(workers);
+      TrainOptions d_sync = options("d-sync", workers);
+      d_sync.compress = compress;
+      const std::string expected = hash(d_sync);
+
+      TrainOptions ps_sync = options("ps-sync", workers);
+      ps_sync.compress = compress;
+      for (const int servers : {1, 2, 7}) {
+        ps_sync.servers = servers;
+        CHECK(hash(ps_sync) == expected);
+      }
+      TrainOptions pipe = options("pipe-sgd", workers);
+      pipe.compress = compress;
+      pipe.pipe_k = 1;
+      CHECK(hash(pipe) == expected);
+      pipe.pipe_k = 3;
+      pipe.warmup_iterations = 1000;  // the pipeline never opens
+      CHECK(hash(pipe) == expected);
+    }
+}
+
+TEST_CASE("distributed: a link changes the time and nothing else") {
+  for (const char* algo : {"d-sync", "ps-sync", "pipe-sgd"}) {
+    TrainOptions o = options(algo, 3, 5);
+    const std::string expected = hash(o);
+    o.link = "2gbit/100us";
+    CHECK(hash(o) == expected);
+  }
+}
+
+TEST_CASE("distributed: every step of the optimizer is the same on workers and servers") {
+  TrainOptions o = options("d-sync", 2);
+  o.nesterov = true;
+  o.weight_decay = 0.01;
+  o.lr_schedule = "cosine";
+  const std::string expected = hash(o);
+  o.algo = "ps-sync";
+  o.servers = 2;
+  CHECK(hash(o) == expected);
+}
+
+// Alg. 1 without threads: the update of iteration t uses the gradient of iteration t - K.
+TEST_CASE("distributed: pipe-sgd equals a one-process reference of the delayed update") {
+  for (const int k : {2, 3})
+    for (const std::int64_t warmup : {0, 4}) {
+      TrainOptions o = options("pipe-sgd", 1, 15);
+      o.pipe_k = k;
+      o.warmup_iterations = warmup;
+
+      const Length length(digits(), o);
+      Replica replica(task(), o, length);
+      Loader loader(digits().train, digits().normalisation, replica.device(),
+                    {.batch = o.batch, .training = true, .seed = o.seed});
+      Tape tape;
+      std::vector<Tensor> gradients;
+      std::int64_t applied = 0;
+      const auto apply_until = [&](std::int64_t last) {
+        while (applied < last) {
+          ++applied;
+          replica.optimizer().update(applied, gradients[static_cast<std::size_t>(applied - 1)]);
+        }
+      };
+      for (std::int64_t t = 1; t <= o.iterations; ++t) {
+        apply_until(t - k);
+        const Batch batch = loader.next();
+        tape.begin(Tape::Mode::training);
+        const Var logits = replica.model().forward(tape, Var{batch.images});
+        tape.backward(softmax_cross_entropy(tape, logits, batch.labels, {.batch = o.batch}),
+                      replica.parameters());
+        gradients.push_back(replica.parameters().gradients().clone());
+        if (t <= warmup) apply_until(t);
+      }
+      apply_until(o.iterations);
+      CHECK(hash(o) == weights_hash(replica.parameters()));
+      CHECK(hash(o) != hash(options("d-sync", 1, 15)));
+    }
+}
+
+TEST_CASE("distributed: pipe-sgd gives the same bits however the threads interleave") {
+  TrainOptions o = options("pipe-sgd", 4, 20);
+  const std::string expected = hash(o);
+  for (const char* link : {"none", "10gbit", "1gbit/300us"}) {
+    o.link = link;
+    CHECK(hash(o) == expected);
+  }
+}
+
+TEST_CASE("distributed: p workers agree with one, also where the batch does not divide evenly") {
+  const TemporaryFolder folder;
+  const auto weights = [&](const std::string& algo, int workers) {
+    TrainOptions o = options(algo, workers);
+    o.batch = 46;
+    o.save = folder / "weights";
+    const Summary s = train(task(), o);
+    Replica replica(
+        task(),
+        [&] {
+          TrainOptions load = o;
+          load.load = o.save;
+          return load;
+        }(),
+        Length(digits(), o));
+    return std::pair(replica.parameters().values().to_host<float>(), s.test_accuracy);
+  };
+  const auto [one, one_accuracy] = weights("single", 1);
+  for (const int workers : {2, 3, 4, 7}) {
+    const auto [many, accuracy] = weights("d-sync", workers);
+    double worst = 0;
+    for (std::size_t i = 0; i < one.size(); ++i)
+      worst = std::max(worst, std::abs(static_cast<double>(one[i]) - static_cast<double>(many[i])));
+    CHECK(worst < 2e-6);  // f32 sums in another order; the weights are below 1
+    CHECK(worst > 0);
+    CHECK(accuracy == doctest::Approx(one_accuracy).epsilon(0.01));
+  }
+}
+
+TEST_CASE("distributed: the losses of all workers make the loss of the batch") {
+  const TemporaryFolder folder;
+  const auto losses = [&](const std::string& algo, int workers) {
+    TrainOptions o = options(algo, workers, 25);  // an epoch has 20
+    o.metrics = folder / "metrics";
+    train(task(), o);
+    std::vector<double> values;
+    std::istringstream lines(read_bytes(folder / "metrics"));
+    for (std::string line; std::getline(lines, line);)
+      if (const auto json = nlohmann::json::parse(line); json.contains("loss"))
+        values.push_back(json["loss"]);
+    return values;
+  };
+  const auto one = losses("single", 1), four = losses("d-sync", 4);
+  REQUIRE(one.size() == 25);
+  REQUIRE(four.size() == 25);
+  for (std::size_t i = 0; i < one.size(); ++i)
+    CHECK(four[i] == doctest::Approx(one[i]).epsilon(1e-4));
+}
+
+TEST_CASE("distributed: the summary shows every rank, what it sent and what was predicted") {
+  const TemporaryFolder folder;
+  TrainOptions o = options("ps-sync", 3);
+  o.servers = 2;
+  o.compress = "trunc16";
+  o.summary = folder / "summary.json";
+  o.trace = folder / "trace.json";
+  const Summary s = train(task(), o);
+  REQUIRE(s.ranks.size() == 5);
+  CHECK(s.ranks[4].server);
+  const std::int64_t count = s.gradient_count;
+  CHECK(s.ranks[0].bytes_sent == 12 * 2 * count);
+  CHECK(s.ranks[3].bytes_sent + s.ranks[4].bytes_sent == 12 * 3 * 4 * count);
+  const auto json = nlohmann::json::parse(read_bytes(folder / "summary.json"));
+  CHECK(json["ranks"].size() == 5);
+  CHECK(json["ranks"][0]["bytes_sent"] == static_cast<double>(2 * count));
+  CHECK(json["iteration_ms"]["predicted"].get<double>() > 0);
+  CHECK(json["slowest_worker"].get<int>() < 3);
+
+  // One row per thread, ranks as processes, spans inside each other or one after the other.
+  const auto trace = nlohmann::json::parse(read_bytes(folder / "trace.json"));
+  std::map<std::pair<int, int>, std::set<std::string>> rows;
+  for (const auto& event : trace["traceEvents"])
+    if (event["ph"] == "X") {
+      rows[{event["pid"], event["tid"]}].insert(event["name"]);
+      CHECK(event["dur"].get<double>() >= 0);
+      CHECK(event["ts"].get<double>() >= 0);
+    }
+  CHECK(rows.size() == 3 * 2 + 2);
+  CHECK(rows[{0, 0}] == std::set<std::string>{"data", "forward", "backward", "wait"});
+  CHECK(rows[{0, 1}] == std::set<std::string>{"communicate", "compress"});
+  CHECK(rows[{3, 1}] == std::set<std::string>{"communicate", "compress", "update"});
+}
+
+TEST_CASE("distributed: divergence is reported with rank and iteration by every algorithm") {
+  for (const std::string& compress : compressor_names())
+    for (const char* algo : {"d-sync", "ps-sync", "pipe-sgd"}) {
+      TrainOptions o = options(algo, 3, 50);
+      o.compress = compress;
+      o.lr = 1e20;
+      const std::string message = message_of<SystemError>([&] { train(task(), o); });
+      CAPTURE(message);
+      CHECK(message.starts_with("rank "));
+      CHECK(message.find(": training diverged: the ") != std::string::npos);
+      CHECK(message.find(" iteration ") != std::string::npos);
+    }
+}

@@ -1,0 +1,57 @@
+#include "train/launch.h"
+
+#include <doctest/doctest.h>
+
+#include "dist/transport/collectives.h"
+#include "tests/support.h"
+
+using namespace tandem;
+using namespace tandem::test;
+
+TEST_CASE("launch: every rank runs once and can talk to the others") {
+  Monitor<std::vector<int>> seen;
+  run_on_ranks({.app = "test", .ranks = 4}, [&](Communication& communication) {
+    Transport& transport = communication.transport();
+    seen.change([&](std::vector<int>& ranks) { ranks.push_back(transport.rank()); });
+    double one[] = {1};
+    communication.call([&] { sum_over_ranks(transport, 4, one); });
+    CHECK(one[0] == 4);
+  });
+  seen.change([](const std::vector<int>& ranks) { CHECK(ranks.size() == 4); });
+}
+
+TEST_CASE("launch: an exception on one rank ends the job at once and is thrown with its rank") {
+  const auto begin = Clock::now();
+  const std::string message = message_of<SystemError>([&] {
+    run_on_ranks({.app = "test", .ranks = 4}, [](Communication& communication) {
+      if (communication.transport().rank() == 2) throw SystemError("out of luck");
+      communication.call([&] { barrier(communication.transport(), 4); });
+    });
+  });
+  CHECK(message == "rank 2: out of luck");
+  CHECK(seconds_between(begin, Clock::now()) < 10);  // the stall timeout is 60
+}
+
+TEST_CASE("launch: a mistake of the user's is said as it is") {
+  CHECK(message_of<UserError>([&] {
+          run_on_ranks({.app = "test", .ranks = 3}, [](Communication& communication) {
+            together(communication, [] { throw UserError("no such file"); });
+          });
+        }) == "no such file");
+}
+
+TEST_CASE("launch: a rank that is silent is named after the stall timeout") {
+  const std::string message = message_of<SystemError>([&] {
+    run_on_ranks({.app = "test", .ranks = 2, .stall_timeout_s = 0.1},
+                 [](Communication& communication) {
+                   if (communication.transport().rank() == 1) return;  // never comes to the barrier
+                   communication.call([&] { barrier(communication.transport(), 2); });
+                 });
+  });
+  CHECK(message == "rank 0: nothing has come from rank 1 for 0.1 s (--stall-timeout)");
+}
+
+TEST_CASE("launch: an error in opening the transport is thrown, not waited for") {
+  CHECK_THROWS_AS(Communication([]() -> std::unique_ptr<Transport> { throw UserError("no"); }),
+                  UserError);
+}

@@ -1,0 +1,126 @@
+#include "train/launch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <vector>
+
+#include "dist/runtime/monitor.h"
+#include "dist/runtime/thread.h"
+#include "dist/transport/collectives.h"
+#include "dist/transport/link.h"
+#include "dist/transport/mpi_transport.h"
+#include "dist/transport/threads.h"
+#include "tensor/error.h"
+#include "train/app.h"
+
+namespace tandem {
+namespace {
+
+std::unique_ptr<Transport> prepare(std::unique_ptr<Transport> transport, const RankOptions& o) {
+  transport->set_stall_timeout(o.stall_timeout_s);
+  auto slowed = slow_down(std::move(transport), o.link);
+  slowed->set_stall_timeout(o.stall_timeout_s);
+  return slowed;
+}
+
+// The failure that the others follow from, with its rank in the message.
+class FirstFailure {
+ public:
+  // Notes the exception that is being handled.
+  void note(int rank) {
+    std::exception_ptr failure = std::current_exception();
+    bool follows = false;
+    try {
+      throw;
+    } catch (const JobFailed&) {
+      follows = true;
+    } catch (const SystemError& e) {
+      failure = std::make_exception_ptr(SystemError("rank {}: {}", rank, e.what()));
+    } catch (...) {  // a mistake of the user's is the same on all ranks
+    }
+    noted_.change([&](Noted& noted) {
+      if (!noted.failure || (noted.follows && !follows)) noted = {failure, follows};
+    });
+  }
+
+  void rethrow_if_any() {
+    noted_.change([](const Noted& noted) {
+      if (noted.failure) std::rethrow_exception(noted.failure);
+    });
+  }
+
+ private:
+  struct Noted {
+    std::exception_ptr failure;
+    bool follows = false;  // from that of another rank
+  };
+  Monitor<Noted> noted_;
+};
+
+void run_on_threads(const RankOptions& o, const std::function<void(Communication&)>& body) {
+  ThreadsNetwork network(o.ranks);
+  FirstFailure failure;
+  const auto run = [&](int rank) {
+    try {
+      Communication communication([&] { return prepare(network.transport(rank), o); });
+      body(communication);
+    } catch (...) {
+      failure.note(rank);
+      network.fail(fmt::format("rank {} has failed", rank));
+    }
+  };
+  {
+    std::vector<Thread> ranks;
+    for (int rank = 0; rank < o.ranks; ++rank)
+      ranks.push_back(start_thread(fmt::format("rank {}", rank), [&, rank] { run(rank); }));
+  }
+  failure.rethrow_if_any();
+}
+
+void run_under_mpi(const RankOptions& o, const std::function<void(Communication&)>& body) {
+  Communication communication([&] { return prepare(open_mpi(), o); });
+  try {
+    body(communication);
+  } catch (const SaidElsewhere&) {  // the rank that says it ends the job
+    communication.call([&] { close_mpi(communication.transport()); });
+    throw;
+  } catch (const UserError& e) {
+    fmt::print(stderr, "{}: {}\n", o.app, e.what());
+    communication.call([] { abort_mpi(2); });
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "{}: rank {}: {}\n", o.app, communication.transport().rank(), e.what());
+    communication.call([] { abort_mpi(1); });
+  }
+  communication.call([&] { close_mpi(communication.transport()); });
+}
+
+}  // namespace
+
+void run_on_ranks(const RankOptions& options, const std::function<void(Communication&)>& body) {
+  mpi_launch() ? run_under_mpi(options, body) : run_on_threads(options, body);
+}
+
+void together(Communication& communication, const std::function<void()>& make) {
+  if (!mpi_launch()) return make();  // the first to throw speaks for all
+  std::exception_ptr mistake;
+  try {
+    make();
+  } catch (const UserError&) {
+    mistake = std::current_exception();
+  }
+  Transport& transport = communication.transport();
+  std::vector<double> failed(static_cast<std::size_t>(transport.size()));
+  const auto rank = static_cast<std::size_t>(transport.rank());
+  failed[rank] = mistake ? 1 : 0;
+  communication.call([&] { sum_over_ranks(transport, transport.size(), failed); });
+  const auto first =
+      static_cast<std::size_t>(std::find(failed.begin(), failed.end(), 1.0) - failed.begin());
+  if (first == failed.size()) return;
+  if (first == rank) std::rethrow_exception(mistake);
+  throw SaidElsewhere();
+}
+
+}  // namespace tandem

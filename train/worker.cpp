@@ -1,0 +1,120 @@
+#include "train/worker.h"
+
+#include <algorithm>
+
+#include "autograd/ops.h"
+#include "tensor/backend.h"
+#include "train/weights.h"
+
+namespace tandem {
+namespace {
+
+constexpr std::int64_t kTestBatch = 500;  // per worker
+
+Device make_device(const TrainOptions& o) {
+  return o.device == "cuda" ? cuda_device() : cpu_device(o.threads);
+}
+
+Schedule make_schedule(const TrainOptions& o, const Length& length) {
+  Schedule s;
+  if (o.lr_schedule == "step") s.kind = Schedule::Kind::step;
+  if (o.lr_schedule == "cosine") s.kind = Schedule::Kind::cosine;
+  s.base = o.lr;
+  s.iterations = std::max<std::int64_t>(1, length.iterations);
+  s.step_every = o.lr_step_epochs * length.iterations_per_epoch;
+  s.step_factor = o.lr_step_factor;
+  s.warmup = o.lr_warmup_iterations;
+  return s;
+}
+
+}  // namespace
+
+Length::Length(const DataSplit& data, const TrainOptions& o) {
+  const BatchPlan plan{.samples = data.train->size(), .batch = o.batch, .drop_last = true};
+  iterations_per_epoch = plan.batches_per_epoch();
+  iterations = o.iterations > 0 ? o.iterations : o.epochs * iterations_per_epoch;
+}
+
+Replica::Replica(const Task& task, const TrainOptions& o, const Length& length)
+    : device_(make_device(o)),
+      model_(task.model(o.seed)),
+      parameters_(model_->parameters(), device_),
+      optimizer_(parameters_, {.schedule = make_schedule(o, length),
+                               .momentum = o.momentum,
+                               .weight_decay = o.weight_decay,
+                               .nesterov = o.nesterov}) {
+  if (!o.load.empty()) load_weights(o.load, parameters_);
+}
+
+Worker::Worker(const Task& task, const DataSplit& data, const TrainOptions& o,
+               const Compressor& compressor, Communication* communication)
+    : options_(o),
+      rank_(communication ? communication->transport().rank() : 0),
+      replica_(task, o, Length(data, o)),
+      train_data_(data.train, data.normalisation, replica_.device(),
+                  {.batch = o.batch,
+                   .training = true,
+                   .seed = o.seed,
+                   .workers = o.workers,
+                   .rank = rank_,
+                   .augment = task.augment}),
+      test_data_(data.test, data.normalisation, replica_.device(),
+                 {.batch = kTestBatch * o.workers, .workers = o.workers, .rank = rank_}),
+      strategy_(make_strategy(
+          o.algo, {.parameters = replica_.parameters(),
+                   .optimizer = replica_.optimizer(),
+                   .spans = spans_,
+                   .communication = communication,
+                   .compressor = &compressor,
+                   .workers = o.workers,
+                   .servers = o.servers,
+                   .pipe_k = o.pipe_k,
+                   .warmup_iterations = o.warmup_iterations +
+                                        o.warmup_epochs * Length(data, o).iterations_per_epoch})) {
+  tape_.set_hooks(strategy_.get());
+  if (!o.trace.empty()) spans_.keep_events();
+}
+
+double Worker::step(std::int64_t t) {
+  spans_.set_iteration(t);
+  const Batch batch = next_batch();
+  strategy_->before_step(t);
+  const Var loss = forward(t, batch);
+  backward(loss);
+  strategy_->after_backward(t);
+  return loss.value.item();
+}
+
+std::int64_t Worker::count_correct() {
+  std::int64_t correct = 0;
+  for (std::int64_t b = 0; b < test_data_.batches_per_epoch(); ++b) {
+    const Batch batch = test_data_.next();
+    if (batch.labels.count() == 0) continue;  // the last batch may be too short for all workers
+    tape_.begin(Tape::Mode::inference);
+    const Var logits = replica_.model().forward(tape_, Var{batch.images});
+    correct += logits.value.backend().count_correct(logits.value, batch.labels);
+  }
+  return correct;
+}
+
+Batch Worker::next_batch() {
+  const Spans::Scope span(spans_, SpanKind::data);
+  return train_data_.next();
+}
+
+Var Worker::forward(std::int64_t t, const Batch& batch) {
+  const Spans::Scope span(spans_, SpanKind::forward);
+  tape_.begin(Tape::Mode::training, Random(options_.seed, Purpose::dropout)
+                                        .split(static_cast<std::uint64_t>(t))
+                                        .split(static_cast<std::uint64_t>(rank_)));
+  const Var logits = replica_.model().forward(tape_, Var{batch.images});
+  return softmax_cross_entropy(tape_, logits, batch.labels,
+                               {.smoothing = options_.label_smoothing, .batch = options_.batch});
+}
+
+void Worker::backward(const Var& loss) {
+  const Spans::Scope span(spans_, SpanKind::backward);
+  tape_.backward(loss, replica_.parameters());
+}
+
+}  // namespace tandem

@@ -1,0 +1,75 @@
+// One model replica with all that it needs to train: a rank of the job.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "autograd/sgd.h"
+#include "autograd/tape.h"
+#include "data/loader.h"
+#include "dist/communication.h"
+#include "dist/compress/compressor.h"
+#include "dist/strategy.h"
+#include "train/options.h"
+#include "train/task.h"
+
+namespace tandem {
+
+// How long a run is.
+struct Length {
+  Length(const DataSplit& data, const TrainOptions& options);
+  std::int64_t iterations, iterations_per_epoch;
+};
+
+// A model's weights and what updates them: all that a parameter server needs of a worker.
+class Replica {
+ public:
+  Replica(const Task& task, const TrainOptions& options, const Length& length);
+
+  Layer& model() { return *model_; }
+  ParameterSet& parameters() { return parameters_; }
+  Sgd& optimizer() { return optimizer_; }
+  const Device& device() const { return device_; }
+
+ private:
+  Device device_;
+  std::unique_ptr<Layer> model_;
+  ParameterSet parameters_;
+  Sgd optimizer_;
+};
+
+class Worker {
+ public:
+  // `communication` is null for one worker alone.
+  Worker(const Task& task, const DataSplit& data, const TrainOptions& options,
+         const Compressor& compressor, Communication* communication);
+
+  int rank() const { return rank_; }
+  double rate(std::int64_t t) { return replica_.optimizer().rate(t); }
+  Spans& spans() { return spans_; }
+  ParameterSet& parameters() { return replica_.parameters(); }
+
+  // Iteration t, counted from 1 as in the papers. Returns this worker's part of the loss: the sum
+  // over the workers is the mean over the batch.
+  double step(std::int64_t t);
+
+  void finish() { strategy_->finish(); }
+
+  // How many samples of this worker's part of the test set are classified correctly.
+  std::int64_t count_correct();
+
+ private:
+  Batch next_batch();
+  Var forward(std::int64_t t, const Batch& batch);
+  void backward(const Var& loss);
+
+  TrainOptions options_;
+  int rank_;
+  Replica replica_;
+  Loader train_data_, test_data_;
+  Spans spans_;
+  std::unique_ptr<Strategy> strategy_;
+  Tape tape_;
+};
+
+}  // namespace tandem
