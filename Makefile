@@ -6,6 +6,7 @@
 #   WERROR=1                 warnings are errors
 #   ARCH=…                   -march on x86-64 (default native), -mcpu elsewhere (default none)
 #   CXX=clang++              g++ 12 or newer, clang 14 or newer
+#   MPI=0|1                  with MPI; default 1 where it is found, 0 with SAN=thread
 #   MPICXX=mpicxx            whose MPI: MPICH's where it is found (mpicxx.mpich), else mpicxx
 #   CPPFLAGS= LDFLAGS=       where libraries are, if not where the compiler looks: -I… and -L…
 
@@ -22,8 +23,8 @@ san_list := $(subst $(comma), ,$(SAN))
 ifneq ($(filter-out address undefined thread,$(san_list)),)
 $(error SAN=$(SAN): choose from address, undefined, thread, separated by commas)
 endif
-ifneq ($(filter-out 0 1,$(DEBUG) $(CUDA) $(WERROR)),)
-$(error DEBUG, CUDA and WERROR take 0 or 1)
+ifneq ($(filter-out 0 1,$(DEBUG) $(CUDA) $(MPI) $(WERROR)),)
+$(error DEBUG, CUDA, MPI and WERROR take 0 or 1)
 endif
 DEBUG ?= 0
 WERROR ?= 0
@@ -40,9 +41,13 @@ endif
 arch_flag := $(if $(ARCH),$(if $(filter x86_64,$(machine)),-march=,-mcpu=)$(ARCH))
 
 MPICXX ?= $(if $(shell command -v mpicxx.mpich),mpicxx.mpich,mpicxx)
+# The thread sanitizer and UCX, which MPICH brings along, cannot live in one process.
+MPI ?= $(if $(filter thread,$(san_list)),0,$(if $(shell command -v $(MPICXX)),1,0))
+ifeq ($(MPI),1)
 mpi_show := $(shell $(MPICXX) -show 2>/dev/null)
 mpi_cpp_flags := $(filter -I%,$(mpi_show)) -DMPICH_SKIP_MPICXX -DOMPI_SKIP_MPICXX
 mpi_ld_flags := $(filter-out -lmpichcxx -lmpi_cxx,$(filter -L% -l% -Wl$(comma)-rpath%,$(mpi_show)))
+endif
 
 cpp_flags := -I. -MMD -MP $(CPPFLAGS)
 cxx_flags := -std=c++20 -pthread $(arch_flag) \
@@ -61,8 +66,9 @@ ld_libs := $(LDLIBS) -lopenblas -lfmt -lz $(mpi_ld_flags)
 
 # ---- sources -------------------------------------------------------------------------------------
 cuda_src := $(if $(filter 1,$(CUDA)),$(wildcard tensor/cuda/*.cu))
-lib_src := $(filter-out tensor/cuda/%,$(shell find tensor autograd layers data dist train -name '*.cpp' | sort)) \
-  $(if $(cuda_src),$(cuda_src),tensor/cuda/stub.cpp)
+mpi_src := dist/transport/mpi_$(if $(filter 1,$(MPI)),transport,stub).cpp
+lib_src := $(filter-out tensor/cuda/% dist/transport/mpi_transport.cpp dist/transport/mpi_stub.cpp,$(shell find tensor autograd layers data dist train -name '*.cpp' | sort)) \
+  $(mpi_src) $(if $(cuda_src),$(cuda_src),tensor/cuda/stub.cpp)
 test_src := $(shell find tests -name '*.cpp' | sort)
 apps := $(patsubst apps/%/main.cpp,%,$(wildcard apps/*/main.cpp))
 object = $(patsubst %,$(BUILD)/obj/%.o,$(basename $(1)))
@@ -108,7 +114,7 @@ $(BUILD)/sources: force
 
 detected: | have-deps
 	@echo "tandem: $$($(CXX) -dumpfullversion -dumpversion | head -1 | sed 's|^|$(notdir $(CXX)) |')" \
-	  "on $(machine), $$(CXX="$(CXX)" CPPFLAGS="$(CPPFLAGS)" scripts/detect blas), $$(scripts/detect mpi $(MPICXX))," \
+	  "on $(machine), $$(CXX="$(CXX)" CPPFLAGS="$(CPPFLAGS)" scripts/detect blas), $(if $(filter 1,$(MPI)),$$(scripts/detect mpi $(MPICXX)),no MPI)," \
 	  "$(if $(cuda_src),$$(scripts/detect cuda),$(if $(filter 1,$(CUDA)),$$(scripts/detect cuda) (found; this version has no CUDA backend),no CUDA)) -> $(BUILD)/"
 
 .PHONY: have-deps
@@ -168,4 +174,4 @@ help:
 	@echo "make format       format the sources; make format-check only looks"
 	@echo "make clean        remove build/"
 	@echo
-	@sed -n 's/^# *\(.*=.*\)/  \1/p' Makefile | head -8
+	@sed -n 's/^# *\(.*=.*\)/  \1/p' Makefile | head -9

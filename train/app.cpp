@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "dist/transport/hydra.h"
-#include "dist/transport/mpi_transport.h"
+#include "dist/transport/mpi_launch.h"
 #include "tensor/error.h"
 
 namespace tandem {
@@ -16,7 +16,7 @@ namespace {
 
 int run(const char* name, const std::function<void()>& body) {
   // What all ranks find wrong with their command line is said by the first one.
-  const bool speaks = mpi_launch().value_or(MpiLaunch{}).rank == 0;
+  const bool speaks = is_first_rank();
   try {
     body();
     if (std::fflush(stdout) != 0) throw SystemError("cannot write to standard output");

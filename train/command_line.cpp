@@ -3,7 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-#include "dist/transport/mpi_transport.h"
+#include "dist/transport/mpi_launch.h"
 #include "tensor/error.h"
 
 namespace tandem {
@@ -19,7 +19,7 @@ bool parse_command_line(CLI::App& app, int argc, char** argv) {
     app.parse(argc, argv);
     return true;
   } catch (const CLI::CallForHelp& help) {
-    if (mpi_launch().value_or(MpiLaunch{}).rank == 0) app.exit(help);
+    if (is_first_rank()) app.exit(help);
     return false;
   } catch (const CLI::ArgumentMismatch& e) {  // "--lr: 1 required X missing"
     const std::string message = e.what();

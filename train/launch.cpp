@@ -11,6 +11,7 @@
 #include "dist/runtime/thread.h"
 #include "dist/transport/collectives.h"
 #include "dist/transport/link.h"
+#include "dist/transport/mpi_launch.h"
 #include "dist/transport/mpi_transport.h"
 #include "dist/transport/threads.h"
 #include "tensor/error.h"

@@ -11,7 +11,7 @@
 
 #include "dist/strategy.h"
 #include "dist/transport/link_speed.h"
-#include "dist/transport/mpi_transport.h"
+#include "dist/transport/mpi_launch.h"
 #include "tensor/error.h"
 #include "train/command_line.h"
 #include "train/files.h"
@@ -238,7 +238,7 @@ void check_together(TrainOptions& o, const CLI::App& app) {
       if (option != other && !file.empty() && file == other_file && !file.starts_with("/dev/"))
         throw UserError("{} and {} would write to the same file {}", option, other, file);
   // Tried now, written at the end, by rank 0. (--metrics is opened before training begins.)
-  if (mpi_launch().value_or(MpiLaunch{}).rank != 0) return;
+  if (!is_first_rank()) return;
   if (!o.save.empty()) check_writable("--save", o.save);
   if (!o.summary.empty()) check_writable("--summary", o.summary);
   if (!o.trace.empty()) check_writable("--trace", o.trace);

@@ -10,7 +10,7 @@
 #include "dist/timing/calibration.h"
 #include "dist/timing/clock_offset.h"
 #include "dist/transport/collectives.h"
-#include "dist/transport/mpi_transport.h"
+#include "dist/transport/mpi_launch.h"
 #include "train/files.h"
 #include "train/launch.h"
 #include "train/metrics.h"

@@ -7,6 +7,7 @@
 
 #include "dist/ring_allreduce/ring_allreduce.h"
 #include "dist/transport/collectives.h"
+#include "dist/transport/mpi_launch.h"
 #include "dist/transport/mpi_transport.h"
 #include "tensor/error.h"
 #include "train/app.h"

@@ -12,14 +12,12 @@ namespace tandem {
 template <class State>
 class Monitor {
  public:
-  // Calls f(state), alone, then wakes those who wait.
+  // Calls f(state), alone, and wakes those who wait. They are woken before the lock is given up:
+  // whoever has waited may destroy the monitor as soon as it has the lock.
   template <class F>
   decltype(auto) change(F&& f) {
-    struct WakeAll {
-      std::condition_variable& changed;
-      ~WakeAll() { changed.notify_all(); }
-    } wake{changed_};
     const std::lock_guard lock(mutex_);
+    changed_.notify_all();
     return std::forward<F>(f)(state_);
   }
 

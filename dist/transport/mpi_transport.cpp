@@ -6,25 +6,17 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <climits>
 #include <cstdlib>
-#include <cstring>
 #include <vector>
 
 #include "dist/runtime/monitor.h"
 #include "dist/transport/hydra.h"
+#include "dist/transport/mpi_launch.h"
 #include "tensor/error.h"
 
 namespace tandem {
 namespace {
-
-int env_number(const char* name) {
-  const char* text = std::getenv(name);
-  int value = -1;
-  if (text) std::from_chars(text, text + std::strlen(text), value);
-  return value;
-}
 
 std::string error_text(int code) {
   char text[MPI_MAX_ERROR_STRING];
@@ -167,22 +159,6 @@ class MpiTransport : public Transport {
 };
 
 }  // namespace
-
-std::optional<MpiLaunch> mpi_launch() {
-  struct Names {
-    const char *rank, *size, *local_size;
-  };
-  constexpr Names kLaunchers[] = {
-      {"PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"},
-      {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"}};
-  for (const Names& names : kLaunchers) {
-    const int rank = env_number(names.rank), size = env_number(names.size);
-    if (rank < 0 || size < 1) continue;
-    const int local = env_number(names.local_size);
-    return MpiLaunch{rank, size, local > 0 ? local : size};
-  }
-  return std::nullopt;
-}
 
 std::unique_ptr<Transport> open_mpi() {
   const int wanted =

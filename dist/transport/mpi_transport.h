@@ -1,22 +1,15 @@
 // Ranks that are processes started by mpiexec (MPICH, Open MPI) or srun. One thread per process
-// makes all calls of MPI: the one that opens the transport.
+// makes all calls of MPI: the one that opens the transport. In a build without MPI, mpi_stub.cpp
+// takes the place of mpi_transport.cpp.
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 
 #include "dist/transport/transport.h"
 
 namespace tandem {
-
-// What the launcher has told this process, before MPI is started; nothing without a launcher.
-struct MpiLaunch {
-  int rank = 0, size = 1;
-  int local_size = 1;  // processes on this machine
-};
-std::optional<MpiLaunch> mpi_launch();
 
 // Starts MPI, with this thread as the one that communicates. UserError if the launcher belongs to
 // another MPI than the one that Tandem was built with.

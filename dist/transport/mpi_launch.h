@@ -1,0 +1,19 @@
+// What mpiexec or srun has told this process by its environment, before MPI is started.
+#pragma once
+
+#include <optional>
+
+namespace tandem {
+
+struct MpiLaunch {
+  int rank = 0, size = 1;
+  int local_size = 1;  // processes on this machine
+};
+
+// Nothing without a launcher.
+std::optional<MpiLaunch> mpi_launch();
+
+// Whether this process speaks for all of them: the first one, or the only one.
+inline bool is_first_rank() { return mpi_launch().value_or(MpiLaunch{}).rank == 0; }
+
+}  // namespace tandem

@@ -1,0 +1,19 @@
+// Stands in for mpi_transport.cpp in a build without MPI: says so.
+#include "dist/transport/mpi_transport.h"
+
+namespace tandem {
+namespace {
+
+[[noreturn]] void refuse() {
+  throw UserError("this build has no MPI (make MPI=1); without mpiexec, --workers uses threads");
+}
+
+}  // namespace
+
+std::unique_ptr<Transport> open_mpi() { refuse(); }
+void close_mpi(Transport&) { refuse(); }
+void abort_mpi(int) { refuse(); }
+void mpi_allreduce(std::span<float>, MpiWait) { refuse(); }
+std::string mpi_version() { return "no MPI"; }
+
+}  // namespace tandem
