@@ -1,60 +1,64 @@
-// The flat gradient is cut into blocks. A block is the unit of ownership in a reduction and of the
-// scale in quantization; its last one may be short.
+// The flat gradient is cut into blocks, the unit of the scale in quantization; consecutive blocks
+// make segments, which travel in one message each; and segments go round to the shares of a
+// gradient in turn, one share per rank of a ring. The share's rank is the owner: its neighbour
+// begins the sum of a block, the others add their values on the way, and the owner completes it.
 //
-// Block b belongs to share b mod p of p: in a ring of p ranks the share is the rank that completes
-// the block's sum, its owner. It depends on the block's place in the flat gradient alone, never on
-// what else travels in the same message, and so does the order in which the ranks' values are
-// added. That is why no schedule changes the result by a single bit.
+//   flat gradient  |b0 b1|b2 b3|b4 b5|b6 b7|b8 b9|b10 b11|…     blocks of 2,048 elements
+//   segment           0     1     2     3     4      5
+//   owner of 3        0     1     2     0     1      2
+//
+// All of that depends on a block's place in the flat gradient alone, never on what else travels at
+// the same time. That is why no schedule changes the result by a single bit.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 namespace tandem {
 
 inline constexpr std::int64_t kBlock = 2048;  // elements
 
-inline std::int64_t blocks_of(std::int64_t count) { return (count + kBlock - 1) / kBlock; }
+// How a gradient of `count` elements is cut for `shares` shares.
+class Cut {
+ public:
+  Cut(std::int64_t count, int shares, std::int64_t most_blocks = 32)
+      : count_(count),
+        shares_(shares),
+        segment_(kBlock * segment_blocks(count / kBlock / shares, most_blocks)) {}
 
-template <class T>
-std::span<T> block_of(std::span<T> flat, std::int64_t block) {
-  const auto begin = static_cast<std::size_t>(block * kBlock);
-  return flat.subspan(begin, std::min(static_cast<std::size_t>(kBlock), flat.size() - begin));
-}
+  std::int64_t count() const { return count_; }
+  int shares() const { return shares_; }
+  std::int64_t segments() const { return (count_ + segment_ - 1) / segment_; }
+  std::int64_t longest_segment() const { return std::min(segment_, count_); }
 
-// Which rank's gradient is added at place `position` (0 … ranks-1) to the sum of a block: the
-// owner's neighbour begins, the owner ends. A ring gives this order by itself; everybody else who
-// adds must keep it.
-inline int rank_at(std::int64_t position, std::int64_t block, int ranks) {
-  return static_cast<int>((block + 1 + position) % ranks);
-}
-
-// Consecutive blocks of a share that travel in one message.
-struct Segment {
-  std::int64_t first = 0, step = 1;  // block numbers: first, first + step, …
-  std::int64_t blocks = 0;
-
-  std::int64_t block(std::int64_t i) const { return first + i * step; }
-};
-
-// Share `index` of `shares`, cut into segments of at most `blocks` blocks.
-inline std::vector<Segment> segments_of_share(std::int64_t count, int shares, int index,
-                                              std::int64_t blocks) {
-  std::vector<Segment> segments;
-  for (std::int64_t b = index; b < blocks_of(count); b += blocks * shares) {
-    const std::int64_t left = (blocks_of(count) - b + shares - 1) / shares;
-    segments.push_back({.first = b, .step = shares, .blocks = std::min(blocks, left)});
+  int share_of_segment(std::int64_t segment) const { return static_cast<int>(segment % shares_); }
+  int share_of_element(std::int64_t i) const { return share_of_segment(i / segment_); }
+  std::int64_t segments_of_share(int share) const {
+    return (segments() - share + shares_ - 1) / shares_;
   }
-  return segments;
-}
+  // The segment that is number `i` of its share.
+  std::int64_t segment_of_share(int share, std::int64_t i) const { return share + i * shares_; }
 
-// Elements of a segment of a flat buffer of `count`.
-inline std::int64_t count_of(const Segment& segment, std::int64_t count) {
-  if (segment.blocks == 0) return 0;
-  const std::int64_t last = segment.block(segment.blocks - 1);
-  return (segment.blocks - 1) * kBlock + std::min(kBlock, count - last * kBlock);
-}
+  // The elements of a segment in a flat buffer.
+  template <class T>
+  std::span<T> of(std::span<T> flat, std::int64_t segment) const {
+    const std::int64_t begin = segment * segment_;
+    return flat.subspan(static_cast<std::size_t>(begin),
+                        static_cast<std::size_t>(std::min(segment_, count_ - begin)));
+  }
+
+ private:
+  // Two segments per share are enough for one to be added while the next one is on its way; more
+  // would cost time, because MPI exchanges three messages for each that is longer than some 8 KB.
+  // Short shares go in single blocks, which are just below that.
+  static std::int64_t segment_blocks(std::int64_t share_blocks, std::int64_t most) {
+    return share_blocks <= 8 ? 1 : std::min((share_blocks + 1) / 2, most);
+  }
+
+  std::int64_t count_;
+  int shares_;
+  std::int64_t segment_;  // elements
+};
 
 }  // namespace tandem

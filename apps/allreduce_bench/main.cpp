@@ -37,8 +37,8 @@ bool parse(int argc, char** argv, Options& o) {
       "  algbw  bytes of the gradient / time\n"
       "  busbw  algbw · 2(p-1)/p: what each rank's network card carries if nothing is compressed\n"
       "  wire   the same for the bytes that are really sent\n"
-      "  MPI    MPI_Allreduce, when its waiting spins and when it yields, and our time over the\n"
-      "         shorter of the two");
+      "  MPI    MPI_Allreduce in ms, when waiting yields and when it spins, as MPI's own does;\n"
+      "  ratio  our time over the shorter of the two");
   set_conventions(app);
   app.add_option("--ranks", o.ranks, "Threads that make the ring; under mpiexec its processes")
       ->check(CLI::Range(1, 256));
@@ -56,6 +56,13 @@ bool parse(int argc, char** argv, Options& o) {
 // A gradient whose sum is known: rank r holds (i mod 61) - 30 + r.
 float element(std::int64_t i, int rank) { return static_cast<float>(i % 61 - 30 + rank); }
 
+// One line of the table.
+struct Row {
+  std::int64_t bytes = 0;
+  double seconds = 0, wire_bytes = 0;    // of ours; the bytes that a rank sends
+  double mpi_yields = 0, mpi_spins = 0;  // seconds; 0 where there is no MPI to compare with
+};
+
 class Bench {
  public:
   Bench(Transport& transport, const Options& o)
@@ -65,56 +72,56 @@ class Bench {
         compressor_(make_compressor(o.compress)),
         ring_(transport, ranks_, *compressor_, spans_) {}
 
-  void run(std::int64_t bytes) {
-    values_.resize(static_cast<std::size_t>(bytes) / sizeof(float));
-    const int rounds = o_.iterations > 0
-                           ? o_.iterations
-                           : static_cast<int>(std::clamp<std::int64_t>(
-                                 (64L << 20) / std::max<std::int64_t>(bytes, 1), 5, 50));
+  std::vector<Row> run() {
     const bool mpi = mpi_launch().has_value() && o_.link == "none";
-    std::vector<double> ours, spins, yields;
-    std::int64_t sent = 0, wrong = 0;
-    for (int round = -2; round < rounds; ++round) {  // two to warm up
-      fill();
-      sent = -transport_.bytes_sent(Tag::ring);
-      const double s = time([&] { ring_.sum(values_); });
-      sent += transport_.bytes_sent(Tag::ring);
-      wrong += check();
-      if (round >= 0) ours.push_back(s);
-      if (!mpi) continue;
-      for (auto [wait, times] :
-           {std::pair(MpiWait::yields, &yields), std::pair(MpiWait::spins, &spins)}) {
-        fill();
-        const double theirs = time([&, w = wait] { mpi_allreduce(values_, w); });
-        if (round >= 0) times->push_back(theirs);
-      }
-    }
-    double totals[] = {static_cast<double>(wrong), static_cast<double>(sent)};
-    sum_over_ranks(transport_, ranks_, totals);
-    if (transport_.rank() == 0)
-      print(bytes, quantile(ours, 0.5), quantile(spins, 0.5), quantile(yields, 0.5),
-            totals[1] / ranks_, totals[0]);
-    if (totals[0] > 0) throw SystemError("{:g} elements of a sum are wrong", totals[0]);
-  }
-
-  static void print_header(const Options& o, int ranks) {
-    if (o.json) return;
-    fmt::print("ring all-reduce: {} ranks over {}, link {}, compression {}\n", ranks,
-               mpi_launch() ? mpi_version() : "threads", o.link, o.compress);
-    fmt::print("{:>11} {:>11} {:>12} {:>10} {:>10} {:>10} {:>12} {:>12} {:>6}\n", "bytes",
-               "elements", "time ms", "algbw GB/s", "busbw GB/s", "wire GB/s", "MPI spins ms",
-               "MPI yields ms", "ratio");
+    std::vector<Row> rows;
+    for (std::int64_t bytes = o_.min_bytes; bytes <= o_.max_bytes; bytes *= 4)
+      rows.push_back(ours_and_yielding(bytes, mpi));
+    // Apart, because it keeps the cores from all others.
+    for (Row& row : rows)
+      if (mpi) row.mpi_spins = measure(row.bytes, [&] { mpi_allreduce(values_, MpiWait::spins); });
+    return rows;
   }
 
  private:
-  void fill() {
-    for (std::size_t i = 0; i < values_.size(); ++i)
-      values_[i] = element(static_cast<std::int64_t>(i), transport_.rank());
+  // In turn, so that a noisy machine disturbs both alike.
+  Row ours_and_yielding(std::int64_t bytes, bool mpi) {
+    Row row{.bytes = bytes};
+    std::vector<double> ours, yields;
+    double wrong[] = {0};
+    for (int round = -kWarmUp; round < rounds(bytes); ++round) {
+      const std::int64_t before = transport_.bytes_sent(Tag::ring);
+      const double seconds = time(bytes, [&] { ring_.sum(values_); });
+      row.wire_bytes = static_cast<double>(transport_.bytes_sent(Tag::ring) - before);
+      wrong[0] += static_cast<double>(count_wrong());
+      if (round >= 0) ours.push_back(seconds);
+      if (!mpi) continue;
+      const double theirs = time(bytes, [&] { mpi_allreduce(values_, MpiWait::yields); });
+      if (round >= 0) yields.push_back(theirs);
+    }
+    sum_over_ranks(transport_, ranks_, wrong);
+    if (wrong[0] > 0) throw SystemError("{} elements of a sum are wrong", wrong[0]);
+    row.seconds = quantile(ours, 0.5);
+    row.mpi_yields = quantile(yields, 0.5);
+    return row;
   }
 
-  // Of the slowest rank.
   template <class F>
-  double time(F&& f) {
+  double measure(std::int64_t bytes, F&& f) {
+    std::vector<double> seconds;
+    for (int round = -kWarmUp; round < rounds(bytes); ++round) {
+      const double s = time(bytes, f);
+      if (round >= 0) seconds.push_back(s);
+    }
+    return quantile(seconds, 0.5);
+  }
+
+  // One call on a fresh gradient, as long as the slowest rank takes.
+  template <class F>
+  double time(std::int64_t bytes, F&& f) {
+    values_.resize(static_cast<std::size_t>(bytes) / sizeof(float));
+    for (std::size_t i = 0; i < values_.size(); ++i)
+      values_[i] = element(static_cast<std::int64_t>(i), transport_.rank());
     barrier(transport_, ranks_);
     const auto begin = Clock::now();
     f();
@@ -124,53 +131,31 @@ class Bench {
     return *std::max_element(all.begin(), all.end());
   }
 
-  // How many elements are not the sum; after compression, how many are further off than every rank
+  // Elements that are not the sum; after compression, those that are further off than every rank
   // rounding twice can explain.
-  std::int64_t check() const {
+  std::int64_t count_wrong() const {
     double largest = 0;  // of all contributions
-    for (int rank = 0; rank < ranks_; ++rank) largest += std::max(30.0, 30.0 + rank);
+    for (int rank = 0; rank < ranks_; ++rank) largest += 30.0 + rank;
     const double step = o_.compress == "none"      ? 0
                         : o_.compress == "trunc16" ? 1.0 / 128
                                                    : 1.0 / 254;
     std::int64_t wrong = 0;
     for (std::size_t i = 0; i < values_.size(); ++i) {
-      float sum = 0;
-      for (int rank = 0; rank < ranks_; ++rank) sum += element(static_cast<std::int64_t>(i), rank);
-      const double error = std::abs(static_cast<double>(values_[i]) - static_cast<double>(sum));
+      double sum = 0;
+      for (int rank = 0; rank < ranks_; ++rank)
+        sum += static_cast<double>(element(static_cast<std::int64_t>(i), rank));
+      const double error = std::abs(static_cast<double>(values_[i]) - sum);
       if (!(error <= 2 * ranks_ * step * largest)) ++wrong;
     }
     return wrong;
   }
 
-  void print(std::int64_t bytes, double seconds, double spins, double yields, double wire_bytes,
-             double wrong) const {
-    const double algbw = static_cast<double>(bytes) / seconds / 1e9;
-    const double busbw = algbw * 2 * (ranks_ - 1) / ranks_;
-    const double wire = wire_bytes / seconds / 1e9;
-    const double peer = std::min(spins, yields);
-    if (o_.json) {
-      nlohmann::ordered_json json = {
-          {"bytes", bytes},           {"elements", bytes / 4}, {"ranks", ranks_},
-          {"compress", o_.compress},  {"link", o_.link},       {"ms", 1e3 * seconds},
-          {"algbw_gb_s", algbw},      {"busbw_gb_s", busbw},   {"wire_gb_s", wire},
-          {"wire_bytes", wire_bytes}, {"wrong", wrong}};
-      if (peer > 0) {
-        json["mpi_spins_ms"] = 1e3 * spins;
-        json["mpi_yields_ms"] = 1e3 * yields;
-      }
-      fmt::print("{}\n", json.dump());
-    } else if (peer > 0) {
-      fmt::print(
-          "{:>11} {:>11} {:>12.4f} {:>10.3f} {:>10.3f} {:>10.3f} {:>12.4f} {:>13.4f} {:>6.2f}\n",
-          bytes, bytes / 4, 1e3 * seconds, algbw, busbw, wire, 1e3 * spins, 1e3 * yields,
-          seconds / peer);
-    } else {
-      fmt::print("{:>11} {:>11} {:>12.4f} {:>10.3f} {:>10.3f} {:>10.3f} {:>12} {:>13} {:>6}\n",
-                 bytes, bytes / 4, 1e3 * seconds, algbw, busbw, wire, "-", "-", "-");
-    }
-    std::fflush(stdout);
+  int rounds(std::int64_t bytes) const {
+    if (o_.iterations > 0) return o_.iterations;
+    return static_cast<int>(std::clamp<std::int64_t>((256L << 20) / bytes, 5, 50));
   }
 
+  static constexpr int kWarmUp = 2;
   Transport& transport_;
   int ranks_;
   const Options& o_;
@@ -179,6 +164,42 @@ class Bench {
   RingAllReduce ring_;
   std::vector<float> values_;
 };
+
+void print(const std::vector<Row>& rows, const Options& o, int ranks) {
+  if (!o.json) {
+    fmt::print("ring all-reduce: {} ranks over {}, link {}, compression {}\n", ranks,
+               mpi_launch() ? mpi_version() : "threads", o.link, o.compress);
+    fmt::print("{:>11} {:>11} {:>11} {:>11} {:>11} {:>11} {:>11} {:>11} {:>6}\n", "bytes",
+               "elements", "time ms", "algbw GB/s", "busbw GB/s", "wire GB/s", "MPI yields",
+               "MPI spins", "ratio");
+  }
+  for (const Row& r : rows) {
+    const double algbw = static_cast<double>(r.bytes) / r.seconds / 1e9;
+    const double busbw = algbw * 2 * (ranks - 1) / ranks;
+    const double wire = r.wire_bytes / r.seconds / 1e9;
+    const bool mpi = r.mpi_yields > 0;
+    const double ratio = mpi ? r.seconds / std::min(r.mpi_yields, r.mpi_spins) : 0;
+    if (o.json) {
+      nlohmann::ordered_json json = {
+          {"bytes", r.bytes},    {"ranks", ranks},        {"compress", o.compress},
+          {"link", o.link},      {"ms", 1e3 * r.seconds}, {"algbw_gb_s", algbw},
+          {"busbw_gb_s", busbw}, {"wire_gb_s", wire},     {"wire_bytes", r.wire_bytes}};
+      if (mpi) {
+        json["mpi_yields_ms"] = 1e3 * r.mpi_yields;
+        json["mpi_spins_ms"] = 1e3 * r.mpi_spins;
+      }
+      fmt::print("{}\n", json.dump());
+      continue;
+    }
+    const auto or_dash = [&](double value, const char* format) {
+      return mpi ? fmt::format(fmt::runtime(format), value) : "-";
+    };
+    fmt::print("{:>11} {:>11} {:>11.4f} {:>11.3f} {:>11.3f} {:>11.3f} {:>11} {:>11} {:>6}\n",
+               r.bytes, r.bytes / 4, 1e3 * r.seconds, algbw, busbw, wire,
+               or_dash(1e3 * r.mpi_yields, "{:.4f}"), or_dash(1e3 * r.mpi_spins, "{:.4f}"),
+               or_dash(ratio, "{:.2f}"));
+  }
+}
 
 }  // namespace
 
@@ -190,10 +211,8 @@ int main(int argc, char** argv) {
                  [&](Communication& communication) {
                    communication.call([&] {
                      Transport& transport = communication.transport();
-                     if (transport.rank() == 0) Bench::print_header(o, transport.size());
-                     Bench bench(transport, o);
-                     for (std::int64_t bytes = o.min_bytes; bytes <= o.max_bytes; bytes *= 4)
-                       bench.run(bytes);
+                     const auto rows = Bench(transport, o).run();
+                     if (transport.rank() == 0) print(rows, o, transport.size());
                    });
                  });
   });

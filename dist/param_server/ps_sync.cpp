@@ -1,26 +1,14 @@
 #include "dist/param_server/ps_sync.h"
 
-#include "dist/compress/packing.h"
 #include "dist/finite.h"
+#include "dist/param_server/server.h"
 
 namespace tandem {
 
-PsSync::PsSync(const StrategyContext& context) : c_(context) {
-  const std::int64_t count = c_.parameters.values().count();
-  std::vector<std::vector<Segment>> segments;
-  for (int server = 0; server < c_.servers; ++server)
-    segments.push_back(segments_of_server(count, c_.servers, server));
-  for (std::size_t i = 0; i < segments[0].size(); ++i)  // no server has more than the first
-    for (int server = 0; server < c_.servers; ++server) {
-      const auto& own = segments[static_cast<std::size_t>(server)];
-      if (i >= own.size()) continue;
-      const std::int64_t elements = count_of(own[i], count);
-      Exchange exchange{.server = server_rank(c_.workers, server), .segment = own[i]};
-      exchange.gradient.resize(c_.compressor->bytes(elements));
-      exchange.weights.resize(static_cast<std::size_t>(elements) * sizeof(float));
-      exchanges_.push_back(std::move(exchange));
-    }
-}
+PsSync::PsSync(const StrategyContext& context)
+    : c_(context),
+      cut_(cut_for_servers(context.parameters.values().count(), context.servers)),
+      exchanges_(static_cast<std::size_t>(cut_.segments())) {}
 
 void PsSync::after_backward(std::int64_t t) {
   const Spans::Scope span(c_.spans, SpanKind::wait);
@@ -37,18 +25,25 @@ void PsSync::push_and_pull(std::int64_t t) {
   const auto weights = c_.parameters.values().span<float>();
   require_finite(c_.parameters, gradients, t);
 
-  for (Exchange& e : exchanges_) {
-    e.pulled = transport.receive(e.server, Tag::pull, e.weights);
+  for (std::int64_t segment = 0; segment < cut_.segments(); ++segment) {
+    Exchange& e = exchanges_[static_cast<std::size_t>(segment)];
+    const int server = c_.workers + cut_.share_of_segment(segment);
+    e.pulled =
+        transport.receive(server, Tag::pull, std::as_writable_bytes(cut_.of(weights, segment)));
+    const auto gradient = cut_.of(gradients, segment);
+    if (c_.compressor->lossless()) {
+      e.pushed = transport.send(server, Tag::push, std::as_bytes(gradient));
+      continue;
+    }
     {
       const Spans::Scope compress_span(spans, SpanKind::compress);
-      compress_segment(*c_.compressor, e.segment, gradients, e.gradient);
+      e.gradient.resize(c_.compressor->bytes(std::ssize(gradient)));
+      c_.compressor->compress(gradient, e.gradient);
     }
-    e.pushed = transport.send(e.server, Tag::push, e.gradient);
+    e.pushed = transport.send(server, Tag::push, e.gradient);
   }
-  const auto none = make_none();  // weights are sent as they are
   for (Exchange& e : exchanges_) {
     transport.wait(e.pulled);
-    decompress_segment(*none, e.segment, e.weights, weights);
     transport.wait(e.pushed);
   }
 }

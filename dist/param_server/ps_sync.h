@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "dist/param_server/shards.h"
+#include "dist/block.h"
 #include "dist/strategy.h"
 
 namespace tandem {
@@ -18,16 +18,15 @@ class PsSync : public Strategy {
  private:
   // One segment on its way to its server and back.
   struct Exchange {
-    int server;  // rank
-    Segment segment;
-    std::vector<std::byte> gradient, weights;
+    std::vector<std::byte> gradient;  // compressed
     Request pushed, pulled;
   };
 
   void push_and_pull(std::int64_t t);
 
   StrategyContext c_;
-  std::vector<Exchange> exchanges_;  // one per segment, servers in turn
+  Cut cut_;                          // a share for every server
+  std::vector<Exchange> exchanges_;  // by segment
 };
 
 }  // namespace tandem

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "dist/compress/packing.h"
-
 namespace tandem {
 namespace {
 
@@ -20,9 +18,12 @@ ParameterServer::ParameterServer(Transport& transport, int workers, int servers,
       optimizer_(optimizer),
       compressor_(compressor),
       spans_(spans),
-      count_(parameters.values().count()),
-      segments_(segments_of_server(count_, servers, transport.rank() - workers)),
-      slots_(std::min(kSegmentsAhead, segments_.size())) {
+      cut_(cut_for_servers(parameters.values().count(), servers)),
+      ring_(parameters.values().count(), workers) {
+  const int server = transport.rank() - workers;
+  for (std::int64_t i = 0; i < cut_.segments_of_share(server); ++i)
+    segments_.push_back(cut_.segment_of_share(server, i));
+  slots_.resize(std::min(kSegmentsAhead, segments_.size()));
   for (Slot& slot : slots_) {
     slot.gradients.resize(static_cast<std::size_t>(workers));
     slot.received.resize(static_cast<std::size_t>(workers));
@@ -48,53 +49,53 @@ void ParameterServer::serve(std::int64_t first, std::int64_t last) {
     for (Request& answered : slot.answered) transport_.wait(answered);
 }
 
-void ParameterServer::begin_receive(Slot& slot, const Segment& segment) {
+void ParameterServer::begin_receive(Slot& slot, std::int64_t segment) {
+  const auto gradient = cut_.of(parameters_.gradients().span<float>(), segment);
   for (int worker = 0; worker < workers_; ++worker) {
     const auto w = static_cast<std::size_t>(worker);
-    slot.gradients[w].resize(compressor_.bytes(count_of(segment, count_)));
+    slot.gradients[w].resize(compressor_.bytes(std::ssize(gradient)));
     slot.received[w] = transport_.receive(worker, Tag::push, slot.gradients[w]);
   }
 }
 
-// Block by block in the order in which a ring would add, with the compression that it would apply
-// in between: the result has the same bits.
-void ParameterServer::sum(Slot& slot, const Segment& segment) {
+// Block by block in the order in which a ring of the workers would add, with the compression that
+// it would apply in between: the result has the same bits.
+void ParameterServer::sum(Slot& slot, std::int64_t segment) {
   const Spans::Scope span(spans_, SpanKind::compress);
-  const auto flat = parameters_.gradients().span<float>();
+  const auto all = parameters_.gradients().span<float>();
+  const auto values = cut_.of(all, segment);
   const std::size_t stride = compressor_.bytes(kBlock);
-  for (std::int64_t i = 0; i < segment.blocks; ++i) {
-    const std::int64_t b = segment.block(i);
-    const auto block = block_of(flat, b);
-    const auto gradient = [&](int position) {
-      return std::span(slot.gradients[static_cast<std::size_t>(rank_at(position, b, workers_))])
-          .subspan(static_cast<std::size_t>(i) * stride,
-                   compressor_.bytes(static_cast<std::int64_t>(block.size())));
+  for (std::size_t i = 0; i < values.size(); i += kBlock) {
+    const auto block = values.subspan(i, std::min<std::size_t>(kBlock, values.size() - i));
+    const int owner = ring_.share_of_element(block.data() - all.data());
+    const auto gradient = [&](int hops) {  // of the rank so many hops behind the owner
+      const auto worker = static_cast<std::size_t>((owner + hops) % workers_);
+      return std::span(slot.gradients[worker])
+          .subspan(i / kBlock * stride, compressor_.bytes(std::ssize(block)));
     };
-    const std::span<std::byte> partial = gradient(0);
-    for (int position = 1; position < workers_; ++position) {
-      compressor_.decompress(gradient(position), block);
+    const std::span<std::byte> partial = gradient(1);
+    for (int hops = 2; hops <= workers_; ++hops) {
+      compressor_.decompress(gradient(hops), block);
       compressor_.add(partial, block, partial);
     }
     compressor_.decompress(partial, block);
   }
 }
 
-void ParameterServer::update(std::int64_t t, const Segment& segment) {
+void ParameterServer::update(std::int64_t t, std::int64_t segment) {
   const Spans::Scope span(spans_, SpanKind::update);
-  for (std::int64_t i = 0; i < segment.blocks; ++i) {
-    const std::int64_t first = segment.block(i) * kBlock;
-    optimizer_.update_part(t, first, std::min(kBlock, count_ - first));
-  }
+  const auto all = parameters_.gradients().span<float>();
+  const auto values = cut_.of(all, segment);
+  optimizer_.update_part(t, values.data() - all.data(), std::ssize(values));
 }
 
-void ParameterServer::answer(Slot& slot, const Segment& segment) {
-  for (Request& answered : slot.answered) transport_.wait(answered);  // of the segment before
-  const auto none = make_none();
-  slot.weights.resize(none->bytes(count_of(segment, count_)));
-  compress_segment(*none, segment, parameters_.values().span<float>(), slot.weights);
+// The weights are sent from their place. They are not updated again before all workers have them,
+// because a worker pushes its next gradient only then.
+void ParameterServer::answer(Slot& slot, std::int64_t segment) {
+  for (Request& answered : slot.answered) transport_.wait(answered);  // of an earlier segment
+  const auto weights = std::as_bytes(cut_.of(parameters_.values().span<float>(), segment));
   for (int worker = 0; worker < workers_; ++worker)
-    slot.answered[static_cast<std::size_t>(worker)] =
-        transport_.send(worker, Tag::pull, slot.weights);
+    slot.answered[static_cast<std::size_t>(worker)] = transport_.send(worker, Tag::pull, weights);
 }
 
 }  // namespace tandem

@@ -7,12 +7,16 @@
 #include <vector>
 
 #include "autograd/sgd.h"
+#include "dist/block.h"
 #include "dist/compress/compressor.h"
-#include "dist/param_server/shards.h"
 #include "dist/timing/spans.h"
 #include "dist/transport/transport.h"
 
 namespace tandem {
+
+// Segments go to the servers in turn. They are short, because a server can answer one only when it
+// has it from all workers.
+inline Cut cut_for_servers(std::int64_t count, int servers) { return Cut(count, servers, 4); }
 
 class ParameterServer {
  public:
@@ -29,14 +33,13 @@ class ParameterServer {
   struct Slot {
     std::vector<std::vector<std::byte>> gradients;  // by worker
     std::vector<Request> received;                  // likewise
-    std::vector<std::byte> weights;
-    std::vector<Request> answered;
+    std::vector<Request> answered;                  // likewise
   };
 
-  void begin_receive(Slot& slot, const Segment& segment);
-  void sum(Slot& slot, const Segment& segment);
-  void update(std::int64_t t, const Segment& segment);
-  void answer(Slot& slot, const Segment& segment);
+  void begin_receive(Slot& slot, std::int64_t segment);
+  void sum(Slot& slot, std::int64_t segment);
+  void update(std::int64_t t, std::int64_t segment);
+  void answer(Slot& slot, std::int64_t segment);
 
   Transport& transport_;
   int workers_;
@@ -44,9 +47,9 @@ class ParameterServer {
   Sgd& optimizer_;
   const Compressor& compressor_;
   Spans& spans_;
-  std::int64_t count_;
-  std::vector<Segment> segments_;
-  std::vector<Slot> slots_;  // receives that are under way at the same time
+  Cut cut_, ring_;  // into shares of servers; into those of a ring of the workers
+  std::vector<std::int64_t> segments_;  // of this server
+  std::vector<Slot> slots_;             // receives that are under way at the same time
 };
 
 }  // namespace tandem

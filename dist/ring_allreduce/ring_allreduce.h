@@ -24,25 +24,31 @@ class RingAllReduce {
   void sum(std::span<float> values);
 
  private:
-  // A segment's place in the pipeline: one buffer is being sent while the other one receives.
+  // What happens to the segment of this number in every share, one step after the other: one buffer
+  // is sent while the other one receives.
   struct Slot {
     std::vector<std::byte> sending, receiving;
     Request sent, received;
   };
 
-  void plan_segments(std::int64_t count);
-  std::span<std::byte> packed(std::vector<std::byte>& buffer, const Segment& segment) const;
+  void prepare(std::int64_t count);
+  void send_own(std::size_t i, std::span<float> values);
+  void begin_receive(std::size_t step, std::size_t i, std::span<float> values);
+  void take_in(std::size_t step, std::size_t i, std::span<float> values);
 
-  void add_own(const Segment& segment, std::span<float> values, std::span<std::byte> partial);
+  // Segment number i of a share; empty if the share has fewer.
+  std::span<float> segment(int share, std::size_t i, std::span<float> values) const;
+  // The part of a buffer that a segment takes.
+  std::span<std::byte> packed(std::vector<std::byte>& buffer, std::span<const float> segment) const;
 
   Transport& transport_;
-  int ranks_;
+  int ranks_, left_, right_;
   const Compressor& compressor_;
+  bool raw_;  // nothing is compressed: values are sent from their place, and sums received there
   Spans& spans_;
   std::vector<RingStep> plan_;
 
-  std::int64_t count_ = -1;                     // what the segments are cut for
-  std::vector<std::vector<Segment>> segments_;  // of every share
+  Cut cut_;
   std::vector<Slot> slots_;
 };
 

@@ -28,23 +28,32 @@ std::string error_text(int code) {
 // Between two tests of what is waited for. MPI has no wait that sleeps, so a waiting thread must
 // ask again and again, and let others have the core in between. As long as the cores are idle or
 // only other waiting threads want them, yielding is best: it takes a microsecond. When there is
-// work, a yield gives the core away for many milliseconds, and to sleep for a moment is better: a
-// thread that wakes up is let in at once.
+// work, a yield gives the core away for many milliseconds, and to sleep is better: a thread that
+// wakes up is let in at once. So it yields until that takes long, then sleeps, shortly at first,
+// and tries again after a while.
 class Pause {
  public:
+  void begin() { sleep_ = kShortest; }
+
   void operator()() {
-    const auto before = Clock::now();
-    if (before < sleep_until_) {
-      tandem::sleep_until(before + std::chrono::microseconds(50));
+    const auto now = Clock::now();
+    if (now < busy_until_) {
+      tandem::sleep_until(now + sleep_);
+      sleep_ = std::min<Clock::duration>(2 * sleep_, kLongest);
       return;
     }
     ::sched_yield();
-    if (Clock::now() - before > std::chrono::microseconds(500))
-      sleep_until_ = before + std::chrono::seconds(1);
+    const bool busy = Clock::now() - now > std::chrono::milliseconds(2);
+    busy_for_ = busy ? std::min<Clock::duration>(2 * busy_for_, std::chrono::seconds(2))
+                     : std::chrono::milliseconds(25);
+    if (busy) busy_until_ = now + busy_for_;
   }
 
  private:
-  Clock::time_point sleep_until_{};
+  static constexpr std::chrono::microseconds kShortest{2}, kLongest{64};
+  Clock::duration sleep_ = kShortest;
+  Clock::duration busy_for_ = std::chrono::milliseconds(25);
+  Clock::time_point busy_until_{};
 };
 
 struct MpiOperation final : Operation {
@@ -89,6 +98,7 @@ class MpiTransport : public Transport {
   }
 
   bool wait_any_until(std::span<Request* const> requests, Clock::time_point time) override {
+    pause_.begin();
     for (;;) {
       if (failed_.load(std::memory_order_acquire))
         reason_.change([](const std::string& reason) { throw JobFailed(reason); });
@@ -161,20 +171,19 @@ class MpiTransport : public Transport {
 }  // namespace
 
 std::unique_ptr<Transport> open_mpi() {
-  const int wanted =
-      mpi_launch().value_or(MpiLaunch{}).size;  // MPI_Init may change the environment
-  // Over TCP, UCX's rendezvous carries large messages in one direction at a time.
-  ::setenv("UCX_RNDV_THRESH", "inf", 0);
+  const MpiLaunch launch = mpi_launch().value_or(MpiLaunch{});  // MPI_Init may change its variables
+  // Between machines, UCX's rendezvous carries large messages in one direction at a time.
+  if (launch.local_size < launch.size) ::setenv("UCX_RNDV_THRESH", "inf", 0);
   int provided = 0, size = 1;
   if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS)
     throw SystemError("MPI could not be started");
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  if (size == 1 && wanted > 1)
+  if (size == 1 && launch.size > 1)
     throw UserError(
         "{} processes were started by the mpiexec of another MPI than {}, which this program was "
         "built with; start it with that one's mpiexec{}",
-        wanted, mpi_version(), mpi_version().starts_with("MPICH") ? " (mpiexec.mpich)" : "");
+        launch.size, mpi_version(), mpi_version().starts_with("MPICH") ? " (mpiexec.mpich)" : "");
   return std::make_unique<MpiTransport>();
 }
 

@@ -1,5 +1,5 @@
 #include "dist/compress/compressor.h"
-#include "dist/compress/packing.h"
+#include "dist/compress/rounding.h"
 
 #include <doctest/doctest.h>
 

@@ -7,7 +7,7 @@
 #include <limits>
 #include <set>
 
-#include "dist/compress/packing.h"
+#include "dist/compress/rounding.h"
 #include "tensor/random.h"
 #include "tests/dist/ranks.h"
 
@@ -26,20 +26,24 @@ std::vector<float> gradient(std::int64_t count, int rank) {
 // The sum as the definition says: block by block, from the owner's neighbour round to the owner,
 // compressed after every addition, each contribution compressed first.
 std::vector<float> reference(const Compressor& c, std::int64_t count, int ranks) {
-  std::vector<float> sum(static_cast<std::size_t>(count));
   std::vector<std::vector<float>> parts;
   for (int rank = 0; rank < ranks; ++rank) {
     parts.push_back(gradient(count, rank));
     round_to_compressed(c, parts.back());
   }
-  for (std::int64_t b = 0; b < blocks_of(count); ++b) {
-    const auto block = block_of(std::span(sum), b);
-    const auto part = [&](int position) {
-      return block_of(std::span(parts[static_cast<std::size_t>((b + 1 + position) % ranks)]), b);
+  std::vector<float> sum(static_cast<std::size_t>(count));
+  const Cut cut(count, ranks);
+  for (std::int64_t begin = 0; begin < count; begin += kBlock) {
+    const auto block_of = [&](std::vector<float>& all) {
+      return std::span(all).subspan(static_cast<std::size_t>(begin),
+                                    static_cast<std::size_t>(std::min(kBlock, count - begin)));
     };
-    std::copy(part(0).begin(), part(0).end(), block.begin());
-    for (int position = 1; position < ranks; ++position) {
-      for (std::size_t i = 0; i < block.size(); ++i) block[i] += part(position)[i];
+    const auto block = block_of(sum);
+    const int owner = cut.share_of_element(begin);
+    for (int hop = 1; hop <= ranks; ++hop) {
+      const auto part = block_of(parts[static_cast<std::size_t>((owner + hop) % ranks)]);
+      for (std::size_t i = 0; i < block.size(); ++i)
+        block[i] = hop == 1 ? part[i] : block[i] + part[i];
       round_to_compressed(c, block);
     }
   }
@@ -74,22 +78,22 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("blocks: segments cover every element of every share once") {
-  for (const std::int64_t count : {0, 1, 2047, 2048, 2049, 100'001})
+TEST_CASE("cut: segments of all shares cover every element once, in whole blocks") {
+  for (const std::int64_t count : {0, 1, 2047, 2048, 2049, 100'001, 5'000'000})
     for (const int shares : {1, 2, 3, 7}) {
-      std::vector<int> seen(static_cast<std::size_t>(blocks_of(count)));
-      std::int64_t elements = 0;
+      const Cut cut(count, shares);
+      std::vector<char> seen(static_cast<std::size_t>(count));
       for (int share = 0; share < shares; ++share)
-        for (const Segment& segment : segments_of_share(count, shares, share, 3)) {
-          elements += count_of(segment, count);
-          CHECK(segment.blocks >= 1);
-          for (std::int64_t i = 0; i < segment.blocks; ++i) {
-            CHECK(segment.block(i) % shares == share);
-            ++seen.at(static_cast<std::size_t>(segment.block(i)));
-          }
+        for (std::int64_t i = 0; i < cut.segments_of_share(share); ++i) {
+          const auto segment = cut.of(std::span(seen), cut.segment_of_share(share, i));
+          CHECK(!segment.empty());
+          CHECK((segment.data() - seen.data()) % kBlock == 0);
+          CHECK(cut.share_of_element(segment.data() - seen.data()) == share);
+          CHECK(cut.share_of_element(segment.data() - seen.data() + std::ssize(segment) - 1) ==
+                share);
+          for (char& s : segment) ++s;
         }
-      CHECK(elements == count);
-      CHECK(std::all_of(seen.begin(), seen.end(), [](int n) { return n == 1; }));
+      CHECK(std::all_of(seen.begin(), seen.end(), [](char n) { return n == 1; }));
     }
 }
 
@@ -136,7 +140,7 @@ TEST_CASE("ring all-reduce: one ring can sum different counts, also behind a lin
 }
 
 TEST_CASE("ring all-reduce: each rank sends 2(p-1)/p of what compression leaves") {
-  constexpr std::int64_t kCount = 4 * 10 * kBlock;
+  constexpr std::int64_t kCount = 4 * 6 * kBlock;
   for (const std::string& name : compressor_names()) {
     const auto compressor = make_compressor(name);
     on_ranks(4, [&](Transport& t) {
