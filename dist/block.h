@@ -25,17 +25,17 @@ class Cut {
   Cut(std::int64_t count, int shares, std::int64_t most_blocks = 32)
       : count_(count),
         shares_(shares),
-        segment_(kBlock * segment_blocks(count / kBlock / shares, most_blocks)) {}
+        segment_(kBlock * segment_blocks(parts(count, kBlock), shares, most_blocks)) {}
 
   std::int64_t count() const { return count_; }
   int shares() const { return shares_; }
-  std::int64_t segments() const { return (count_ + segment_ - 1) / segment_; }
+  std::int64_t segments() const { return parts(count_, segment_); }
   std::int64_t longest_segment() const { return std::min(segment_, count_); }
 
   int share_of_segment(std::int64_t segment) const { return static_cast<int>(segment % shares_); }
   int share_of_element(std::int64_t i) const { return share_of_segment(i / segment_); }
   std::int64_t segments_of_share(int share) const {
-    return (segments() - share + shares_ - 1) / shares_;
+    return parts(std::max<std::int64_t>(0, segments() - share), shares_);
   }
   // The segment that is number `i` of its share.
   std::int64_t segment_of_share(int share, std::int64_t i) const { return share + i * shares_; }
@@ -49,11 +49,17 @@ class Cut {
   }
 
  private:
+  static std::int64_t parts(std::int64_t whole, std::int64_t part) {
+    return (whole + part - 1) / part;
+  }
+
   // Two segments per share are enough for one to be added while the next one is on its way; more
   // would cost time, because MPI exchanges three messages for each that is longer than some 8 KB.
-  // Short shares go in single blocks, which are just below that.
-  static std::int64_t segment_blocks(std::int64_t share_blocks, std::int64_t most) {
-    return share_blocks <= 8 ? 1 : std::min((share_blocks + 1) / 2, most);
+  // Short shares go in single blocks, which are just below that. All shares have about as much.
+  static std::int64_t segment_blocks(std::int64_t blocks, int shares, std::int64_t most) {
+    const std::int64_t per_share = parts(blocks, shares);
+    if (per_share <= 8) return 1;
+    return parts(blocks, shares * std::max<std::int64_t>(2, parts(per_share, most)));
   }
 
   std::int64_t count_;

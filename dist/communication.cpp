@@ -3,7 +3,7 @@
 namespace tandem {
 
 Communication::Communication(const std::function<std::unique_ptr<Transport>()>& open)
-    : thread_(start_thread("communication", [this] {
+    : thread_(start_thread("communication", Work::waits, [this] {
         while (auto job = jobs_.take_if_open()) (*job)();
       })) {
   try {

@@ -76,7 +76,7 @@ void run_on_threads(const RankOptions& o, const std::function<void(Communication
   {
     std::vector<Thread> ranks;
     for (int rank = 0; rank < o.ranks; ++rank)
-      ranks.push_back(start_thread(fmt::format("rank {}", rank), [&, rank] { run(rank); }));
+      ranks.push_back(start_thread(fmt::format("rank {}", rank), Work::computes, [&, rank] { run(rank); }));
   }
   failure.rethrow_if_any();
 }

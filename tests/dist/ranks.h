@@ -20,7 +20,7 @@ inline void on_ranks(int size, const std::function<void(Transport&)>& body,
   {
     std::vector<Thread> threads;
     for (int rank = 0; rank < size; ++rank)
-      threads.push_back(start_thread("rank", [&, rank] {
+      threads.push_back(start_thread("rank", Work::waits, [&, rank] {
         try {
           const auto transport = slow_down(network.transport(rank), speed);
           body(*transport);

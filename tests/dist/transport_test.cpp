@@ -119,7 +119,7 @@ TEST_CASE("transport: when one rank fails, the waits of all others end with its 
   {
     std::vector<Thread> threads;
     for (int rank = 0; rank < 2; ++rank)
-      threads.push_back(start_thread("rank", [&, rank] {
+      threads.push_back(start_thread("rank", Work::waits, [&, rank] {
         const auto t = network.transport(rank);
         int value = 0;
         messages[static_cast<std::size_t>(rank)] =
