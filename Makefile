@@ -46,6 +46,9 @@ MPI ?= $(if $(filter thread,$(san_list)),0,$(if $(shell command -v $(MPICXX)),1,
 ifeq ($(MPI),1)
 mpi_show := $(shell $(MPICXX) -show 2>/dev/null)
 mpi_cpp_flags := $(filter -I%,$(mpi_show)) -DMPICH_SKIP_MPICXX -DOMPI_SKIP_MPICXX
+# mpiexec.mpich for mpicxx.mpich, and so on; Open MPI wants to be asked for what tests do.
+MPIEXEC ?= $(subst mpicxx,mpiexec,$(MPICXX))$(if $(findstring -lmpi_cxx,$(mpi_show)), \
+  --allow-run-as-root --oversubscribe)
 mpi_ld_flags := $(filter-out -lmpichcxx -lmpi_cxx,$(filter -L% -l% -Wl$(comma)-rpath%,$(mpi_show)))
 endif
 
@@ -99,6 +102,7 @@ $(BUILD)/obj/%.o: %.cpp $(BUILD)/flags | detected
 	@echo "  c++   $<"
 	@$(CXX) $(cpp_flags) $(cxx_flags) -c -o $@ $<
 $(BUILD)/obj/dist/transport/mpi_transport.o: private cpp_flags += $(mpi_cpp_flags)
+$(BUILD)/obj/tests/apps/mpi_test.o: private cpp_flags += -DTANDEM_MPIEXEC='"$(MPIEXEC)"'
 
 # Objects are built anew when the compiler or its flags change, what is linked
 # when a source comes or goes.

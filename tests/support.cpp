@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <memory>
@@ -129,31 +130,49 @@ std::string read_bytes(const std::filesystem::path& path) {
   return text.str();
 }
 
+std::string path_of_program(const std::string& name) {
+  return std::filesystem::read_symlink("/proc/self/exe").parent_path() / name;
+}
+
 ProgramResult run_program(const std::string& name, const std::vector<std::string>& arguments) {
-  const TemporaryFolder folder;
-  const std::string program = std::filesystem::read_symlink("/proc/self/exe").parent_path() / name;
-  std::vector<std::string> words = {program};
+  std::vector<std::string> words = {path_of_program(name)};
   words.insert(words.end(), arguments.begin(), arguments.end());
+  return Process(words).wait();
+}
+
+Process::Process(std::vector<std::string> words) : name_(words[0]) {
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
 
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  const std::string out = folder / "out", err = folder / "err";
+  const std::string out = folder_ / "out", err = folder_ / "err";
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_addopen(&actions, 1, out.c_str(), O_WRONLY | O_CREAT, 0600);
   posix_spawn_file_actions_addopen(&actions, 2, err.c_str(), O_WRONLY | O_CREAT, 0600);
   // Looking for leaks takes seconds per program; the tests look for them in the same code here.
   ::setenv("ASAN_OPTIONS", "detect_leaks=0", 0);
-  pid_t pid = 0;
-  const int spawned = ::posix_spawn(&pid, program.c_str(), &actions, nullptr, argv.data(), environ);
+  const int spawned = ::posix_spawnp(&pid_, name_.c_str(), &actions, nullptr, argv.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   REQUIRE(spawned == 0);
+}
+
+Process::~Process() {
+  if (pid_ == 0) return;
+  ::kill(pid_, SIGKILL);
+  ::waitpid(pid_, nullptr, 0);
+}
+
+std::string Process::out_so_far() const { return read_bytes(folder_ / "out"); }
+
+ProgramResult Process::wait() {
   int status = 0;
-  REQUIRE(::waitpid(pid, &status, 0) == pid);
-  REQUIRE_MESSAGE(WIFEXITED(status), name, " was ended by a signal: ", read_bytes(err));
-  return {WEXITSTATUS(status), read_bytes(out), read_bytes(err)};
+  REQUIRE(::waitpid(pid_, &status, 0) == pid_);
+  pid_ = 0;
+  const std::string err = read_bytes(folder_ / "err");
+  REQUIRE_MESSAGE(WIFEXITED(status), name_, " was ended by a signal: ", err);
+  return {WEXITSTATUS(status), read_bytes(folder_ / "out"), err};
 }
 
 }  // namespace tandem::test

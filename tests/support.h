@@ -1,6 +1,8 @@
 // What several tests need.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -42,6 +44,26 @@ struct ProgramResult {
   std::string out, err;
 };
 ProgramResult run_program(const std::string& name, const std::vector<std::string>& arguments);
+
+// A program under way, started by its path or found in the PATH.
+class Process {
+ public:
+  explicit Process(std::vector<std::string> words);
+  ~Process();  // ends it, if it has not ended
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  std::string out_so_far() const;
+  ProgramResult wait();
+
+ private:
+  TemporaryFolder folder_;
+  std::string name_;
+  pid_t pid_ = 0;
+};
+
+// Of a program that was built beside the tests.
+std::string path_of_program(const std::string& name);
 
 // The message of the exception of type E that f throws; empty if it throws none.
 template <class E, class F>

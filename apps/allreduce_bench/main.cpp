@@ -22,7 +22,8 @@ namespace {
 struct Options {
   int ranks = 4;
   std::int64_t min_bytes = 1 << 10, max_bytes = 256 << 20;
-  int iterations = 0;  // 0: as many as a size deserves
+  std::vector<std::int64_t> bytes;  // these sizes instead
+  int iterations = 0;               // 0: as many as a size deserves
   std::string compress = "none", link = "none";
   bool json = false;
 };
@@ -44,13 +45,19 @@ bool parse(int argc, char** argv, Options& o) {
       ->check(CLI::Range(1, 256));
   app.add_option("--min-bytes", o.min_bytes, "Smallest gradient")->check(CLI::Range(4L, 1L << 32));
   app.add_option("--max-bytes", o.max_bytes, "Largest gradient")->check(CLI::Range(4L, 1L << 32));
+  app.add_option("--bytes", o.bytes, "These sizes instead, multiples of 4")
+      ->check(CLI::Range(0L, 1L << 32));
   app.add_option("--iterations", o.iterations, "Timed rounds per size; 0: 5 to 50, by size")
       ->check(CLI::Range(0, 1 << 20));
   app.add_option("--compress", o.compress, "none, trunc16 or quant8")
       ->check(CLI::IsMember(compressor_names()));
   app.add_option("--link", o.link, "none, 1gbe, 10gbe, 25gbe, 100gbe or RATE[/LATENCY]");
   app.add_flag("--json", o.json, "Print one JSON object per size");
-  return parse_command_line(app, argc, argv);
+  if (!parse_command_line(app, argc, argv)) return false;
+  if (o.bytes.empty())
+    for (std::int64_t bytes = o.min_bytes; bytes <= o.max_bytes; bytes *= 4)
+      o.bytes.push_back(bytes);
+  return true;
 }
 
 // A gradient whose sum is known: rank r holds (i mod 61) - 30 + r.
@@ -75,8 +82,7 @@ class Bench {
   std::vector<Row> run() {
     const bool mpi = mpi_launch().has_value() && o_.link == "none";
     std::vector<Row> rows;
-    for (std::int64_t bytes = o_.min_bytes; bytes <= o_.max_bytes; bytes *= 4)
-      rows.push_back(ours_and_yielding(bytes, mpi));
+    for (const std::int64_t bytes : o_.bytes) rows.push_back(ours_and_yielding(bytes, mpi));
     // Apart, because it keeps the cores from all others.
     for (Row& row : rows)
       if (mpi) row.mpi_spins = measure(row.bytes, [&] { mpi_allreduce(values_, MpiWait::spins); });
@@ -152,7 +158,8 @@ class Bench {
 
   int rounds(std::int64_t bytes) const {
     if (o_.iterations > 0) return o_.iterations;
-    return static_cast<int>(std::clamp<std::int64_t>((256L << 20) / bytes, 5, 50));
+    return static_cast<int>(
+        std::clamp<std::int64_t>((256L << 20) / std::max<std::int64_t>(1, bytes), 5, 50));
   }
 
   static constexpr int kWarmUp = 2;
