@@ -132,12 +132,10 @@ have-deps:
 deps:
 	@CXX="$(CXX)" CPPFLAGS="$(CPPFLAGS)" scripts/deps
 
-# Set up, build, get the data, train.
+# Set up, build, get the data, train with every algorithm, compare.
 demo: deps
 	@$(MAKE) --no-print-directory $(BUILD)/mnist_mlp
-	@data=synthetic; \
-	for name in mnist fashion-mnist; do data/fetch $$name && data=datasets/$$name && break; done; \
-	set -x; $(BUILD)/mnist_mlp --data $$data
+	@scripts/demo $(BUILD)
 
 # Set up, build, test; then the same under the address and undefined-behaviour sanitizers (or, with
 # SAN=…, under those alone).
@@ -150,6 +148,11 @@ test: tests
 .PHONY: where
 where:
 	@echo $(BUILD)
+
+# The emulated link beside a real network, made of network namespaces (needs root).
+.PHONY: check-netns
+check-netns: $(BUILD)/allreduce_bench
+	@scripts/check-netns $(BUILD)
 
 bench: $(addprefix $(BUILD)/,$(filter bench_%,$(apps)))
 	@scripts/bench $(BUILD)
@@ -169,9 +172,10 @@ clean:
 
 help:
 	@echo "make              all programs, into build/"
-	@echo "make demo         set up, build, get data, train MNIST-MLP"
+	@echo "make demo         set up, build, get data, train with each algorithm, compare (about 3 minutes)"
 	@echo "make check        set up, build and run all tests, also under sanitizers"
 	@echo "make test         build and run the tests in one variant (SAN=thread, DEBUG=1, …)"
+	@echo "make check-netns  compare the emulated link with shaped network namespaces (needs root)"
 	@echo "make bench        time kernels, compressors and a training step, beside PyTorch if installed"
 	@echo "make data         fetch MNIST and Fashion-MNIST into datasets/"
 	@echo "make deps         install missing libraries with apt"
