@@ -47,7 +47,7 @@ ifeq ($(MPI),1)
 mpi_show := $(shell $(MPICXX) -show 2>/dev/null)
 mpi_cpp_flags := $(filter -I%,$(mpi_show)) -DMPICH_SKIP_MPICXX -DOMPI_SKIP_MPICXX
 # mpiexec.mpich for mpicxx.mpich, and so on; Open MPI wants to be asked for what tests do.
-MPIEXEC ?= $(subst mpicxx,mpiexec,$(MPICXX))$(if $(findstring -lmpi_cxx,$(mpi_show)), \
+MPIEXEC ?= $(subst mpicxx,mpiexec,$(MPICXX))$(if $(filter -lmpi,$(mpi_show)), \
   --allow-run-as-root --oversubscribe)
 mpi_ld_flags := $(filter-out -lmpichcxx -lmpi_cxx,$(filter -L% -l% -Wl$(comma)-rpath%,$(mpi_show)))
 endif
