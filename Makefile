@@ -154,8 +154,8 @@ where:
 check-netns: $(BUILD)/allreduce_bench
 	@scripts/check-netns $(BUILD)
 
-bench: $(addprefix $(BUILD)/,$(filter bench_%,$(apps)))
-	@scripts/bench $(BUILD)
+bench: $(addprefix $(BUILD)/,$(filter bench_% %_bench,$(apps)))
+	@scripts/bench $(BUILD) $(if $(filter 1,$(MPI)),"$(MPIEXEC)")
 
 data:
 	@data/fetch
@@ -176,7 +176,8 @@ help:
 	@echo "make check        set up, build and run all tests, also under sanitizers"
 	@echo "make test         build and run the tests in one variant (SAN=thread, DEBUG=1, …)"
 	@echo "make check-netns  compare the emulated link with shaped network namespaces (needs root)"
-	@echo "make bench        time kernels, compressors and a training step, beside PyTorch if installed"
+	@echo "make bench        time kernels, compressors, links, all-reduce (beside MPI's) and a training step"
+	@echo "                  (beside PyTorch's, if it is installed)"
 	@echo "make data         fetch MNIST and Fashion-MNIST into datasets/"
 	@echo "make deps         install missing libraries with apt"
 	@echo "make format       format the sources; make format-check only looks"

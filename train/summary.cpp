@@ -31,12 +31,17 @@ std::vector<RankReport> workers_of(const Summary& s) {
   return workers;
 }
 
-// The mean over the workers of f(worker).
-template <class F>
-double mean(const std::vector<RankReport>& workers, F&& f) {
-  double sum = 0;
-  for (const RankReport& w : workers) sum += f(w);
-  return workers.empty() ? 0 : sum / static_cast<double>(workers.size());
+RankReport mean_of(const std::vector<RankReport>& workers) {
+  RankReport mean;
+  const auto count = static_cast<double>(workers.size());
+  for (const RankReport& w : workers) {
+    for (std::size_t kind = 0; kind < kSpanNames.size(); ++kind) {
+      mean.compute_s[kind] += w.compute_s[kind] / count;
+      mean.communication_s[kind] += w.communication_s[kind] / count;
+    }
+    mean.bytes_sent += w.bytes_sent / std::ssize(workers);
+  }
+  return mean;
 }
 
 const RankReport& slowest(const std::vector<RankReport>& workers) {
@@ -50,15 +55,25 @@ double bytes_per_iteration(const Summary& s, const RankReport& r) {
   return s.iterations ? static_cast<double>(r.bytes_sent) / static_cast<double>(s.iterations) : 0;
 }
 
-Json worker_json(const Summary& s, const RankReport& r) {
-  Json json = {{"rank", r.rank}, {"role", r.server ? "server" : "worker"}};
+// Milliseconds per iteration by kind of span.
+Json breakdown_json(const Summary& s, const RankReport& r) {
+  Json json;
   for (const SpanKind kind : kComputeKinds)
     if (!r.server) json[name_of(kind)] = per_iteration_ms(s, r.compute(kind));
   if (r.server) json["update"] = per_iteration_ms(s, r.communication(SpanKind::update));
   for (const SpanKind kind : kCommunicationKinds)
     json[name_of(kind)] = per_iteration_ms(s, r.communication(kind));
-  json["bytes_sent"] = bytes_per_iteration(s, r);
   return json;
+}
+
+Json ranks_json(const Summary& s) {
+  Json ranks = Json::array();
+  for (const RankReport& r : s.ranks)
+    ranks.push_back({{"rank", r.rank},
+                     {"role", r.server ? "server" : "worker"},
+                     {"breakdown_ms", breakdown_json(s, r)},
+                     {"bytes_sent", bytes_per_iteration(s, r)}});
+  return ranks;
 }
 
 Json options_json(const TrainOptions& o) {
@@ -123,14 +138,6 @@ double Summary::predicted_s() const {
 
 std::string to_json(const Summary& s) {
   const auto workers = workers_of(s);
-  Json breakdown, ranks = Json::array();
-  for (const SpanKind kind : kComputeKinds)
-    breakdown[name_of(kind)] =
-        per_iteration_ms(s, mean(workers, [&](const auto& w) { return w.compute(kind); }));
-  for (const SpanKind kind : kCommunicationKinds)
-    breakdown[name_of(kind)] =
-        per_iteration_ms(s, mean(workers, [&](const auto& w) { return w.communication(kind); }));
-  for (const RankReport& r : s.ranks) ranks.push_back(worker_json(s, r));
   const bool distributed = s.options.algo != "single";
   const Json json = {{"app", s.app},
                      {"options", options_json(s.options)},
@@ -143,8 +150,8 @@ std::string to_json(const Summary& s) {
                        {"median", quantile(s.iteration_ms, 0.5)},
                        {"p95", quantile(s.iteration_ms, 0.95)},
                        {"predicted", distributed ? Json(1e3 * s.predicted_s()) : nullptr}}},
-                     {"breakdown_ms", breakdown},
-                     {"ranks", ranks},
+                     {"breakdown_ms", breakdown_json(s, mean_of(workers))},
+                     {"ranks", ranks_json(s)},
                      {"slowest_worker", workers.empty() ? Json() : Json(slowest(workers).rank)},
                      {"network",
                       {{"alpha_s", s.network.alpha},
@@ -164,34 +171,32 @@ namespace {
 
 // One line per rank, so that stragglers show.
 std::string ranks_text(const Summary& s) {
-  const auto workers = workers_of(s);
-  std::string text =
-      "\n  ms per iteration    data forward backward   update     wait | compress  communicate  MB "
-      "sent\n";
+  std::string text = "\n  ms per iteration  ";
+  for (const SpanKind kind : kComputeKinds) text += fmt::format(" {:>8}", name_of(kind));
+  text += " |";
+  for (const SpanKind kind : kCommunicationKinds) text += fmt::format(" {:>11}", name_of(kind));
+  text += "   MB sent\n";
   const auto line = [&](const std::string& name, const RankReport& r) {
     text += fmt::format("  {:<18}", name);
-    if (r.server)
-      text += fmt::format("{:>6} {:>7} {:>8} {:>8.2f} {:>8}", "", "", "",
-                          per_iteration_ms(s, r.communication(SpanKind::update)), "");
-    else
-      text += fmt::format("{:>6.2f} {:>7.2f} {:>8.2f} {:>8.2f} {:>8.2f}",
-                          per_iteration_ms(s, r.compute(SpanKind::data)),
-                          per_iteration_ms(s, r.compute(SpanKind::forward)),
-                          per_iteration_ms(s, r.compute(SpanKind::backward)),
-                          per_iteration_ms(s, r.compute(SpanKind::update)),
-                          per_iteration_ms(s, r.compute(SpanKind::wait)));
-    text += fmt::format(" | {:>8.2f} {:>12.2f} {:>8.3f}\n",
-                        per_iteration_ms(s, r.communication(SpanKind::compress)),
-                        per_iteration_ms(s, r.communication(SpanKind::communicate)),
-                        bytes_per_iteration(s, r) / 1e6);
+    for (const SpanKind kind : kComputeKinds) {
+      const bool on_server = kind == SpanKind::update;  // by the only thread that it has
+      const double seconds = r.server ? r.communication(kind) : r.compute(kind);
+      text += r.server && !on_server ? fmt::format(" {:>8}", "")
+                                     : fmt::format(" {:>8.2f}", per_iteration_ms(s, seconds));
+    }
+    text += " |";
+    for (const SpanKind kind : kCommunicationKinds)
+      text += fmt::format(" {:>11.2f}", per_iteration_ms(s, r.communication(kind)));
+    text += fmt::format(" {:>9.3f}\n", bytes_per_iteration(s, r) / 1e6);
   };
   for (const RankReport& r : s.ranks)
     line(fmt::format("{} {}", r.server ? "server, rank" : "worker", r.rank), r);
-  if (workers.size() > 1)
-    text += fmt::format(
-        "  slowest worker: {} (computes {:.2f} ms, the mean is {:.2f})\n", slowest(workers).rank,
-        per_iteration_ms(s, slowest(workers).computing()),
-        per_iteration_ms(s, mean(workers, [](const auto& w) { return w.computing(); })));
+  if (const auto workers = workers_of(s); workers.size() > 1) {
+    line("mean of workers", mean_of(workers));
+    text += fmt::format("  slowest worker: {} (computes {:.2f} ms, the mean is {:.2f})\n",
+                        slowest(workers).rank, per_iteration_ms(s, slowest(workers).computing()),
+                        per_iteration_ms(s, mean_of(workers).computing()));
+  }
   return text;
 }
 

@@ -12,7 +12,7 @@
 #include "dist/transport/collectives.h"
 #include "dist/transport/mpi_launch.h"
 #include "train/files.h"
-#include "train/launch.h"
+#include "dist/launch.h"
 #include "train/metrics.h"
 #include "train/progress.h"
 #include "train/trace.h"

@@ -12,7 +12,7 @@
 #include "tensor/error.h"
 #include "train/app.h"
 #include "train/command_line.h"
-#include "train/launch.h"
+#include "dist/launch.h"
 #include "train/statistics.h"
 
 using namespace tandem;

@@ -6,7 +6,7 @@
 #include "dist/transport/collectives.h"
 #include "train/app.h"
 #include "train/command_line.h"
-#include "train/launch.h"
+#include "dist/launch.h"
 
 using namespace tandem;
 

@@ -7,7 +7,7 @@
 
 #include "dist/param_server/server.h"
 #include "tests/support.h"
-#include "train/launch.h"
+#include "dist/launch.h"
 
 using namespace tandem;
 using namespace tandem::test;

@@ -1,4 +1,4 @@
-#include "train/launch.h"
+#include "dist/launch.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "train/launch.h"
+#include "dist/launch.h"
 
 #include <fmt/format.h>
 
@@ -15,7 +15,6 @@
 #include "dist/transport/mpi_transport.h"
 #include "dist/transport/threads.h"
 #include "tensor/error.h"
-#include "train/app.h"
 
 namespace tandem {
 namespace {
@@ -76,7 +75,8 @@ void run_on_threads(const RankOptions& o, const std::function<void(Communication
   {
     std::vector<Thread> ranks;
     for (int rank = 0; rank < o.ranks; ++rank)
-      ranks.push_back(start_thread(fmt::format("rank {}", rank), Work::computes, [&, rank] { run(rank); }));
+      ranks.push_back(
+          start_thread(fmt::format("rank {}", rank), Work::computes, [&, rank] { run(rank); }));
   }
   failure.rethrow_if_any();
 }
