@@ -7,8 +7,9 @@
 //   segment           0     1     2     3     4      5
 //   owner of 3        0     1     2     0     1      2
 //
-// All of that depends on a block's place in the flat gradient alone, never on what else travels at
-// the same time. That is why no schedule changes the result by a single bit.
+// All of that depends on a block's place in the whole flat gradient (and on how long that is),
+// never on what travels at the same time: who sends a part of it cuts the whole and takes the part.
+// That is why no schedule changes the result by a single bit.
 #pragma once
 
 #include <algorithm>

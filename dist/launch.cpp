@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <stdexcept>
 #include <vector>
 
 #include "dist/runtime/monitor.h"
@@ -37,9 +38,12 @@ class FirstFailure {
       throw;
     } catch (const JobFailed&) {
       follows = true;
-    } catch (const SystemError& e) {
+    } catch (const UserError&) {  // the same on all ranks
+    } catch (const std::logic_error& e) {
+      failure =
+          std::make_exception_ptr(std::logic_error(fmt::format("rank {}: {}", rank, e.what())));
+    } catch (const std::exception& e) {
       failure = std::make_exception_ptr(SystemError("rank {}: {}", rank, e.what()));
-    } catch (...) {  // a mistake of the user's is the same on all ranks
     }
     noted_.change([&](Noted& noted) {
       if (!noted.failure || (noted.follows && !follows)) noted = {failure, follows};
@@ -74,28 +78,34 @@ void run_on_threads(const RankOptions& o, const std::function<void(Communication
   };
   {
     std::vector<Thread> ranks;
-    for (int rank = 0; rank < o.ranks; ++rank)
-      ranks.push_back(
-          start_thread(fmt::format("rank {}", rank), Work::computes, [&, rank] { run(rank); }));
+    try {
+      for (int rank = 0; rank < o.ranks; ++rank)
+        ranks.push_back(
+            start_thread(fmt::format("rank {}", rank), Work::computes, [&, rank] { run(rank); }));
+    } catch (const std::exception& e) {
+      network.fail("not all ranks could be started");
+      throw SystemError("cannot start {} ranks: {}", o.ranks, e.what());
+    }
   }
   failure.rethrow_if_any();
 }
 
 void run_under_mpi(const RankOptions& o, const std::function<void(Communication&)>& body) {
   Communication communication([&] { return prepare(open_mpi(), o); });
+  const auto abort = [&](int status) { communication.call([&] { abort_mpi(status); }); };
   try {
     body(communication);
+    communication.call([] { close_mpi(); });
   } catch (const SaidElsewhere&) {  // the rank that says it ends the job
-    communication.call([&] { close_mpi(communication.transport()); });
+    communication.call([] { close_mpi(); });
     throw;
   } catch (const UserError& e) {
     fmt::print(stderr, "{}: {}\n", o.app, e.what());
-    communication.call([] { abort_mpi(2); });
+    abort(2);
   } catch (const std::exception& e) {
     fmt::print(stderr, "{}: rank {}: {}\n", o.app, communication.transport().rank(), e.what());
-    communication.call([] { abort_mpi(1); });
+    abort(1);
   }
-  communication.call([&] { close_mpi(communication.transport()); });
 }
 
 }  // namespace

@@ -14,7 +14,6 @@
 #include "dist/transport/mpi_launch.h"
 #include "tensor/error.h"
 #include "train/command_line.h"
-#include "train/files.h"
 
 namespace tandem {
 namespace {
@@ -162,10 +161,11 @@ void add_options(CLI::App& app, TrainOptions& o) {
           ""));
   workers("--stall-timeout", o.stall_timeout, "SECONDS",
           "Give up when another rank is silent for so long")
-      ->transform(positive());
+      ->transform(number<double>("a number above 0 and up to 1000000",
+                                 [](double v) { return v > 0 && v <= 1e6; }));
   workers("--threads", o.threads, "N",
           "Compute threads per worker; results do not depend on\n"
-          "it. Default: this machine's cores over the workers")
+          "it. Default: this machine's cores over the ranks on it")
       ->transform(whole(1, 1024))
       ->default_str("");
   workers("--device", o.device, "NAME", "cpu or cuda")->check(one_of({"cpu", "cuda"}));
@@ -198,8 +198,7 @@ void check_ranks(TrainOptions& o, const CLI::App& app) {
   const int servers = o.algo == "ps-sync" ? o.servers : 0;
   if (launch && !given("--workers")) o.workers = ranks - servers;
   if (o.workers < 1)
-    throw UserError("{} process{} of mpiexec are too few for {} server{} and a worker", ranks,
-                    ranks == 1 ? "" : "es", servers, servers == 1 ? "" : "s");
+    throw UserError("mpiexec -n {} is too few for a worker and --servers {}", ranks, servers);
   if (launch && o.workers + servers != ranks)
     throw UserError("--workers {}{} does not fit the {} processes that mpiexec has started",
                     o.workers, servers ? fmt::format(" with --servers {}", servers) : "", ranks);
@@ -207,7 +206,7 @@ void check_ranks(TrainOptions& o, const CLI::App& app) {
     throw UserError("--workers {} needs a distributed algorithm; --algo single is one worker",
                     o.workers);
   if (o.batch < o.workers)
-    throw UserError("--batch {} has not a sample for each of {} workers", o.batch, o.workers);
+    throw UserError("--batch {} is less than a sample for each of {} workers", o.batch, o.workers);
 
   const std::pair<const char*, std::vector<std::string>> belongs[] = {
       {"--servers", {"ps-sync"}},
@@ -221,7 +220,7 @@ void check_ranks(TrainOptions& o, const CLI::App& app) {
       throw UserError("{} means nothing to --algo {}", option, o.algo);
 
   if (o.threads == 0) {
-    const int here = launch ? launch->local_size : o.workers;
+    const int here = launch ? launch->local_size : o.workers + servers;
     o.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / here);
   }
 }
@@ -237,11 +236,6 @@ void check_together(TrainOptions& o, const CLI::App& app) {
     for (const auto& [other, other_file] : outputs)
       if (option != other && !file.empty() && file == other_file && !file.starts_with("/dev/"))
         throw UserError("{} and {} would write to the same file {}", option, other, file);
-  // Tried now, written at the end, by rank 0. (--metrics is opened before training begins.)
-  if (!is_first_rank()) return;
-  if (!o.save.empty()) check_writable("--save", o.save);
-  if (!o.summary.empty()) check_writable("--summary", o.summary);
-  if (!o.trace.empty()) check_writable("--trace", o.trace);
 }
 
 }  // namespace

@@ -218,12 +218,14 @@ std::string to_text(const Summary& s) {
                               per_iteration_ms(s, s.ranks[0].compute(kind)));
       text += "\n";
     } else {
-      text += fmt::format(
-          "  predicted      {:.2f} ms, {:+.1f}% (latency {:.0f} µs, {:.1f} MB/s, sums {:.0f} "
-          "MB/s, synchronisation {:.0f} µs)\n",
-          1e3 * s.predicted_s(), 100 * (s.predicted_s() / s.iteration_s() - 1),
-          1e6 * s.network.alpha, s.network.beta > 0 ? 1e-6 / s.network.beta : 0,
-          1e-6 / s.network.gamma, 1e6 * s.network.sync);
+      text += fmt::format("  predicted      {:.2f} ms, {:+.1f}%", 1e3 * s.predicted_s(),
+                          100 * (s.predicted_s() / s.iteration_s() - 1));
+      if (s.ranks.size() > 1)
+        text += fmt::format(
+            " (latency {:.0f} µs, {:.1f} MB/s, sums {:.0f} MB/s, synchronisation {:.0f} µs)",
+            1e6 * s.network.alpha, 1e-6 / s.network.beta, 1e-6 / s.network.gamma,
+            1e6 * s.network.sync);
+      text += "\n";
       text += ranks_text(s);
     }
     text += fmt::format("\n  train loss     {:.4f}", s.train_loss);

@@ -6,13 +6,13 @@
 #include <cstdio>
 #include <optional>
 
+#include "dist/launch.h"
 #include "dist/param_server/server.h"
 #include "dist/timing/calibration.h"
 #include "dist/timing/clock_offset.h"
 #include "dist/transport/collectives.h"
 #include "dist/transport/mpi_launch.h"
 #include "train/files.h"
-#include "dist/launch.h"
 #include "train/metrics.h"
 #include "train/progress.h"
 #include "train/trace.h"
@@ -22,7 +22,7 @@
 namespace tandem {
 namespace {
 
-// Servers sleep while workers test, however long that takes.
+// A test may take long, and the servers have no part in it.
 constexpr double kTestTimeout = 24 * 3600;
 
 // What all workers have found since the last test; only rank 0 uses it.
@@ -120,17 +120,16 @@ class Training {
   Progress progress_;
 };
 
-// A server's share of a run, on the communication thread.
+// A server's share of a run, on the communication thread. It rests while the workers test.
 void serve(const Length& length, Transport& transport, ParameterServer& server) {
-  for (std::int64_t t = 1; t <= length.iterations; t += length.iterations_per_epoch) {
-    server.serve(t, std::min(t + length.iterations_per_epoch - 1, length.iterations));
+  std::int64_t served = 0;
+  do {
+    const std::int64_t last = std::min(served + length.iterations_per_epoch, length.iterations);
+    server.serve(served + 1, last);
+    served = last;
     Request tested = transport.receive(0, Tag::control, {});
     transport.wait(tested, kTestTimeout);
-  }
-  if (length.iterations == 0) {
-    Request tested = transport.receive(0, Tag::control, {});
-    transport.wait(tested, kTestTimeout);
-  }
+  } while (served < length.iterations);
 }
 
 void say_what_runs(const Summary& s, const DataSplit& data) {
@@ -143,7 +142,7 @@ void say_what_runs(const Summary& s, const DataSplit& data) {
   fmt::print("model: {}, {} parameters; {}, {}{}, {} each, batch {}\n", s.app, s.parameters, o.algo,
              count(o.workers, "worker"),
              o.algo == "ps-sync" ? " and " + count(o.servers, "server") : "",
-             count(o.threads, "thread"), o.batch);
+             count(o.threads, "thread"), o.workers > 1 ? " each" : "", o.batch);
   if (o.algo != "single")
     fmt::print("network: {}, link {}, compression {}\n", mpi_launch() ? "MPI" : "threads", o.link,
                o.compress);
@@ -169,14 +168,24 @@ std::vector<RankReport> collect(Communication& communication, RankReport own,
   });
 }
 
+// All ranks together, servers too.
+NetworkCost calibrate_all(Communication& communication, const TrainOptions& o,
+                          const Compressor& compressor) {
+  return communication.call([&] {
+    if (!o.trace.empty()) communication.spans().keep_events();
+    Transport& transport = communication.transport();
+    return calibrate(transport, transport.size(), compressor);
+  });
+}
+
 void run_server(const Task& task, const DataSplit& data, const TrainOptions& o,
                 const Compressor& compressor, Communication& communication) {
   const Length length(data, o);
   std::optional<Replica> replica;
   together(communication, [&] { replica.emplace(task, o, length); });
+  calibrate_all(communication, o, compressor);
   communication.call([&] {
     Transport& transport = communication.transport();
-    if (!o.trace.empty()) communication.spans().keep_events();
     ParameterServer server(transport, o.workers, o.servers, replica->parameters(),
                            replica->optimizer(), compressor, communication.spans());
     serve(length, transport, server);
@@ -193,11 +202,7 @@ void run_worker(const Task& task, const DataSplit& data, const TrainOptions& o,
   summary.parameters = worker->parameters().count();
   summary.gradient_count = worker->parameters().gradients().count();
   if (first && !o.quiet) say_what_runs(summary, data);
-  if (communication)
-    summary.network = communication->call([&] {
-      if (!o.trace.empty()) communication->spans().keep_events();
-      return calibrate(communication->transport(), o.workers, compressor);
-    });
+  if (communication) summary.network = calibrate_all(*communication, o, compressor);
 
   try {
     Training(*worker, data, o, communication, summary).run();
@@ -223,10 +228,19 @@ void run_worker(const Task& task, const DataSplit& data, const TrainOptions& o,
   if (!o.quiet) fmt::print("{}", to_text(summary));
 }
 
-void check_sizes(const DataSplit& data, const TrainOptions& o) {
+// What can be known to fail before training. The files are written at the end, by rank 0.
+// (--metrics is opened when training begins.)
+DataSplit open_data(const Task& task, const TrainOptions& o) {
+  if (is_first_rank()) {
+    if (!o.save.empty()) check_writable("--save", o.save);
+    if (!o.summary.empty()) check_writable("--summary", o.summary);
+    if (!o.trace.empty()) check_writable("--trace", o.trace);
+  }
+  DataSplit data = task.data();
   if (o.batch > data.train->size())
     throw UserError("--batch {} is larger than the training set of {} samples", o.batch,
                     data.train->size());
+  return data;
 }
 
 }  // namespace
@@ -242,17 +256,12 @@ Summary train(const Task& task, const TrainOptions& o) {
     if (rank == 0) result = std::move(summary);
   };
   if (o.algo == "single") {
-    const DataSplit data = task.data();
-    check_sizes(data, o);
-    run(data, nullptr);
+    run(open_data(task, o), nullptr);
     return result;
   }
   // Threads share the data, processes have it each.
-  std::optional<DataSplit> shared;
-  const auto open = [&] {
-    shared = task.data();
-    check_sizes(*shared, o);
-  };
+  std::optional<DataSplit> data;
+  const auto open = [&] { data = open_data(task, o); };
   if (!mpi_launch()) open();
   run_on_ranks({.app = task.app,
                 .ranks = o.workers + (o.algo == "ps-sync" ? o.servers : 0),
@@ -260,7 +269,7 @@ Summary train(const Task& task, const TrainOptions& o) {
                 .stall_timeout_s = o.stall_timeout},
                [&](Communication& communication) {
                  if (mpi_launch()) together(communication, open);
-                 run(*shared, &communication);
+                 run(*data, &communication);
                });
   return result;
 }

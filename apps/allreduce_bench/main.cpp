@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "dist/launch.h"
 #include "dist/ring_allreduce/ring_allreduce.h"
 #include "dist/transport/collectives.h"
 #include "dist/transport/mpi_launch.h"
@@ -12,7 +13,6 @@
 #include "tensor/error.h"
 #include "train/app.h"
 #include "train/command_line.h"
-#include "dist/launch.h"
 #include "train/statistics.h"
 
 using namespace tandem;
@@ -54,9 +54,17 @@ bool parse(int argc, char** argv, Options& o) {
   app.add_option("--link", o.link, "none, 1gbe, 10gbe, 25gbe, 100gbe or RATE[/LATENCY]");
   app.add_flag("--json", o.json, "Print one JSON object per size");
   if (!parse_command_line(app, argc, argv)) return false;
+  if (const auto launch = mpi_launch();
+      launch && app.count("--ranks") > 0 && o.ranks != launch->size)
+    throw UserError("--ranks {} does not fit the {} processes that mpiexec has started", o.ranks,
+                    launch->size);
+  if (o.min_bytes > o.max_bytes)
+    throw UserError("--min-bytes {} is more than --max-bytes {}", o.min_bytes, o.max_bytes);
   if (o.bytes.empty())
     for (std::int64_t bytes = o.min_bytes; bytes <= o.max_bytes; bytes *= 4)
       o.bytes.push_back(bytes);
+  for (const std::int64_t bytes : o.bytes)
+    if (bytes % 4 != 0) throw UserError("{} bytes are not a whole number of f32 elements", bytes);
   return true;
 }
 
@@ -174,8 +182,8 @@ class Bench {
 
 void print(const std::vector<Row>& rows, const Options& o, int ranks) {
   if (!o.json) {
-    fmt::print("ring all-reduce: {} ranks over {}, link {}, compression {}\n", ranks,
-               mpi_launch() ? mpi_version() : "threads", o.link, o.compress);
+    fmt::print("ring all-reduce: {} rank{} over {}, link {}, compression {}\n", ranks,
+               ranks == 1 ? "" : "s", mpi_launch() ? mpi_version() : "threads", o.link, o.compress);
     fmt::print("{:>11} {:>11} {:>11} {:>11} {:>11} {:>11} {:>11} {:>11} {:>6}\n", "bytes",
                "elements", "time ms", "algbw GB/s", "busbw GB/s", "wire GB/s", "MPI yields",
                "MPI spins", "ratio");

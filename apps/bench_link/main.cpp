@@ -3,10 +3,12 @@
 
 #include <CLI/CLI.hpp>
 
+#include "dist/launch.h"
 #include "dist/transport/collectives.h"
+#include "dist/transport/mpi_launch.h"
+#include "tensor/error.h"
 #include "train/app.h"
 #include "train/command_line.h"
-#include "dist/launch.h"
 
 using namespace tandem;
 
@@ -84,6 +86,7 @@ int main(int argc, char** argv) {
     app.add_option("--messages", o.messages, "Messages per connection")
         ->check(CLI::Range(1, 1 << 20));
     if (!parse_command_line(app, argc, argv)) return;
+    if (mpi_launch()) throw UserError("bench_link measures over threads; start it without mpiexec");
     const LinkSpeed link = parse_link(o.link);
     fmt::print("link {}, messages of {} bytes\n", o.link, o.bytes);
     for (const Pattern& pattern : kPatterns)

@@ -35,6 +35,16 @@ void RingAllReduce::sum(std::span<float> values) {
     return;
   }
   prepare(static_cast<std::int64_t>(values.size()));
+  try {
+    go_round(values);
+  } catch (...) {  // whoever owns the values may end them now
+    slots_.clear();
+    cut_ = Cut(0, ranks_);
+    throw;
+  }
+}
+
+void RingAllReduce::go_round(std::span<float> values) {
   for (std::size_t i = 0; i < slots_.size(); ++i) begin_receive(0, i, values);
   for (std::size_t i = 0; i < slots_.size(); ++i) send_own(i, values);
 

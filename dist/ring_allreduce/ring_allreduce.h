@@ -32,6 +32,7 @@ class RingAllReduce {
   };
 
   void prepare(std::int64_t count);
+  void go_round(std::span<float> values);
   void send_own(std::size_t i, std::span<float> values);
   void begin_receive(std::size_t step, std::size_t i, std::span<float> values);
   void take_in(std::size_t step, std::size_t i, std::span<float> values);

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -22,7 +23,8 @@ void ask_for_short_slices() {
     std::uint64_t runtime, deadline, period;  // nanoseconds
   } attributes{};
   attributes.size = sizeof attributes;
-  attributes.flags = 0x08;  // SCHED_FLAG_KEEP_POLICY
+  attributes.flags = 0x08;                           // SCHED_FLAG_KEEP_POLICY
+  attributes.nice = ::getpriority(PRIO_PROCESS, 0);  // as it is
   attributes.runtime = 100'000;
   ::syscall(SYS_sched_setattr, 0, &attributes, 0U);
 }

@@ -33,9 +33,12 @@ inline double ring_time_in_pieces(const NetworkCost& c, int p, double n, double 
 }
 
 // A parameter server (not in the paper): it takes in the gradients of p workers while it sends
-// their weights, and the longer of the two counts; then two latencies.
+// their weights, and the longer of the two counts; then two latencies. With more servers than
+// workers, it is the workers' cards that have most to do.
 inline double server_time(const NetworkCost& c, int p, int servers, double n, double n_wire) {
-  return 2 * c.alpha + std::max(n, n_wire) * p / servers * c.beta + n * p / servers * c.gamma;
+  const double per_server = static_cast<double>(p) / servers;
+  return 2 * c.alpha + std::max(n, n_wire) * std::max(1.0, per_server) * c.beta +
+         n * per_server * c.gamma;
 }
 
 // Eq. 2: D-Sync.

@@ -29,7 +29,11 @@ int number_in(const char* variable) {
   return text && *text ? std::atoi(text) : -1;
 }
 
-int socket_to_hydra() { return number_in("PMI_RANK") >= 0 ? number_in("PMI_FD") : -1; }
+// MPI_LOCALNRANKS tells Hydra from others that set PMI_FD and speak another language there.
+int socket_to_hydra() {
+  const bool hydra = number_in("PMI_RANK") >= 0 && number_in("MPI_LOCALNRANKS") >= 0;
+  return hydra ? number_in("PMI_FD") : -1;
+}
 
 bool say(int socket, std::string_view line) {
   return ::write(socket, line.data(), line.size()) == static_cast<ssize_t>(line.size());

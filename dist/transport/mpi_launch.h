@@ -1,4 +1,4 @@
-// What mpiexec or srun has told this process by its environment, before MPI is started.
+// What mpiexec has told this process by its environment, before MPI is started.
 #pragma once
 
 #include <optional>

@@ -11,7 +11,7 @@ namespace {
 }  // namespace
 
 std::unique_ptr<Transport> open_mpi() { refuse(); }
-void close_mpi(Transport&) { refuse(); }
+void close_mpi() { refuse(); }
 void abort_mpi(int) { refuse(); }
 void mpi_allreduce(std::span<float>, MpiWait) { refuse(); }
 std::string mpi_version() { return "no MPI"; }

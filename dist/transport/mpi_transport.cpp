@@ -56,14 +56,9 @@ class Pause {
   Clock::time_point busy_until_{};
 };
 
+// One that is given up is left to MPI: the job is about to be aborted.
 struct MpiOperation final : Operation {
   MpiOperation(Kind k, int with, Tag what, std::size_t size) : Operation(k, with, what, size) {}
-  ~MpiOperation() override {
-    // Given up: the job is about to be aborted, and MPI may not touch the memory until then.
-    if (request == MPI_REQUEST_NULL || finished) return;
-    MPI_Cancel(&request);
-    MPI_Request_free(&request);
-  }
   MPI_Request request = MPI_REQUEST_NULL;
   bool finished = false;
 };
@@ -143,11 +138,11 @@ class MpiTransport : public Transport {
     return true;
   }
 
-  void check(int code, const Operation& o) const {
-    if (code == MPI_SUCCESS) return;
-    throw SystemError("rank {}: {} rank {} failed: {}", rank_,
-                      o.kind == Operation::Kind::send ? "sending to" : "receiving from", o.peer,
-                      error_text(code));
+  static void check(int code, const Operation& o) {
+    if (code != MPI_SUCCESS)
+      throw SystemError("{} {} failed: {}",
+                        o.kind == Operation::Kind::send ? "sending to" : "receiving from",
+                        name_of_rank(o.peer), error_text(code));
   }
 
   // Ranks that can share memory share a node; its number is that of its lowest rank.
@@ -187,14 +182,16 @@ std::unique_ptr<Transport> open_mpi() {
   return std::make_unique<MpiTransport>();
 }
 
-void close_mpi(Transport& transport) {
+void close_mpi() {
   MPI_Request all_here = MPI_REQUEST_NULL;
   MPI_Ibarrier(MPI_COMM_WORLD, &all_here);
-  const auto give_up = Clock::now() + from_seconds(transport.stall_timeout());
+  // The first rank may still be writing files, or waiting for somebody to read what it prints.
+  const auto give_up = Clock::now() + std::chrono::hours(24);
   Pause pause;
   for (int done = 0; !done;) {
     MPI_Test(&all_here, &done, MPI_STATUS_IGNORE);
-    if (!done && Clock::now() > give_up) throw SystemError("another rank does not come to its end");
+    if (!done && Clock::now() > give_up)
+      throw SystemError("another rank has not come to its end for 24 hours");
     if (!done) pause();
   }
   const bool mpich = mpi_version().starts_with("MPICH");

@@ -1,4 +1,4 @@
-// Ranks that are processes started by mpiexec (MPICH, Open MPI) or srun. One thread per process
+// Ranks that are processes started by mpiexec (MPICH's or Open MPI's). One thread per process
 // makes all calls of MPI: the one that opens the transport. In a build without MPI, mpi_stub.cpp
 // takes the place of mpi_transport.cpp.
 #pragma once
@@ -16,7 +16,7 @@ namespace tandem {
 std::unique_ptr<Transport> open_mpi();
 
 // Ends MPI after all ranks have come here. The transport may not be used any more.
-void close_mpi(Transport& transport);
+void close_mpi();
 
 // Ends the whole job at once, with this exit status.
 [[noreturn]] void abort_mpi(int status);

@@ -3,20 +3,18 @@
 #include <fmt/format.h>
 
 namespace tandem {
-namespace {
-
-std::string describe(const Operation& o) {
-  const std::string peer = o.peer == kAnyRank ? "any rank" : fmt::format("rank {}", o.peer);
-  return o.kind == Operation::Kind::send ? fmt::format("{} has not taken what was sent to it", peer)
-                                         : fmt::format("nothing has come from {}", peer);
+std::string name_of_rank(int rank) {
+  return rank == kAnyRank ? "any rank" : fmt::format("rank {}", rank);
 }
-
-}  // namespace
 
 int Transport::wait(Request& request, double seconds) {
   Request* const one[] = {&request};
   if (!wait_any_until(one, Clock::now() + from_seconds(seconds)))
-    throw SystemError("{} for {:g} s (--stall-timeout)", describe(*request), seconds);
+    throw SystemError("{} for {:g} s (--stall-timeout)",
+                      request->kind == Operation::Kind::send
+                          ? name_of_rank(request->peer) + " has not taken what was sent to it"
+                          : "nothing has come from " + name_of_rank(request->peer),
+                      seconds);
   if (!request) return -1;
   const int other = request->kind == Operation::Kind::send ? request->peer : request->source;
   request.reset();

@@ -1,5 +1,5 @@
-// Moves bytes between ranks. Two implementations, threads.h and mpi.h, and a decorator that slows
-// either of them down to the speed of a network, link.h.
+// Moves bytes between ranks. Two implementations, threads.h and mpi_transport.h, and a decorator
+// that slows either of them down to the speed of a network, link.h.
 //
 // Sends and receives do not block: they return a Request, to be waited for. Messages from one rank
 // to another with the same tag arrive in the order of sending. A receive takes the oldest message
@@ -19,6 +19,7 @@
 namespace tandem {
 
 inline constexpr int kAnyRank = -1;
+std::string name_of_rank(int rank);  // for messages: "rank 3"
 
 // Thrown by waits once the job has failed: on this rank or on another one, but not here and now.
 class JobFailed : public SystemError {

@@ -133,6 +133,8 @@ TEST_CASE("mpi: the user's mistakes are said once, with status 2" * doctest::ski
   CHECK(refusal(3, {"--workers", "2"}).find("does not fit the 3 processes") != std::string::npos);
   CHECK(refusal(1, {"--algo", "ps-sync"}).find("too few") != std::string::npos);
   CHECK(refusal(3, {"--data", "/nowhere"}).find("/nowhere does not exist") != std::string::npos);
+  CHECK(refusal(3, {"--data", "synthetic", "--save", "/no/such/folder/file"}).find("--save") !=
+        std::string::npos);  // a mistake that only one rank sees
   CHECK(refusal(2, {"--data", "synthetic", "--load", "/nowhere"}).find("/nowhere") !=
         std::string::npos);
 }

@@ -32,6 +32,20 @@ TEST_CASE("launch: an exception on one rank ends the job at once and is thrown w
   CHECK(seconds_between(begin, Clock::now()) < 10);  // the stall timeout is 60
 }
 
+TEST_CASE("launch: any exception is thrown with its rank, and of its kind") {
+  const auto run = [](const std::function<void()>& fail) {
+    run_on_ranks({.app = "test", .ranks = 2}, [&](Communication& communication) {
+      if (communication.transport().rank() == 1) fail();
+      communication.call([&] { barrier(communication.transport(), 2); });
+    });
+  };
+  CHECK(message_of<SystemError>([&] {
+          run([] { throw std::bad_alloc(); });
+        }).starts_with("rank 1: "));
+  CHECK(message_of<std::logic_error>([&] { run([] { throw std::logic_error("a bug"); }); }) ==
+        "rank 1: a bug");
+}
+
 TEST_CASE("launch: a mistake of the user's is said as it is") {
   CHECK(message_of<UserError>([&] {
           run_on_ranks({.app = "test", .ranks = 3}, [](Communication& communication) {

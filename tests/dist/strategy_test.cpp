@@ -5,9 +5,9 @@
 
 #include <limits>
 
+#include "dist/launch.h"
 #include "dist/param_server/server.h"
 #include "tests/support.h"
-#include "dist/launch.h"
 
 using namespace tandem;
 using namespace tandem::test;

@@ -1,0 +1,104 @@
+#include <doctest/doctest.h>
+
+#include "dist/compress/compressor.h"
+#include "dist/timing/calibration.h"
+#include "dist/timing/clock_offset.h"
+#include "dist/timing/model.h"
+#include "dist/timing/rank_report.h"
+#include "tests/dist/ranks.h"
+
+using namespace tandem;
+using namespace tandem::test;
+
+TEST_CASE("timing model: the paper's equations, worked out by hand") {
+  const NetworkCost c{.alpha = 1e-3, .beta = 1e-8, .gamma = 1e-9, .sync = 2e-3};
+  const ComputeCost compute{.update = 1e-3, .forward = 4e-3, .backward = 5e-3};
+  CHECK(compute.all() == doctest::Approx(10e-3));
+  // p = 4, n = 4 MB: 6·1 ms + 1.5·4e6·1e-8 s + 0.75·4e6·1e-9 s + 2 ms
+  CHECK(ring_time(c, 4, 4e6, 4e6) == doctest::Approx(6e-3 + 60e-3 + 3e-3 + 2e-3));
+  // Compressed to a quarter, only what is on the wire gets less.
+  CHECK(ring_time(c, 4, 4e6, 1e6) == doctest::Approx(6e-3 + 15e-3 + 3e-3 + 2e-3));
+  // Eq. 6: L pieces pay latency and synchronisation L times.
+  CHECK(ring_time_in_pieces(c, 4, 4e6, 4e6, 1) == doctest::Approx(ring_time(c, 4, 4e6, 4e6)));
+  CHECK(ring_time_in_pieces(c, 4, 4e6, 4e6, 3) == doctest::Approx(18e-3 + 60e-3 + 3e-3 + 6e-3));
+  // One worker sends nothing.
+  CHECK(ring_time(c, 1, 4e6, 4e6) == doctest::Approx(2e-3));
+
+  CHECK(sync_iteration(compute, 30e-3) == doctest::Approx(40e-3));           // Eq. 2
+  CHECK(ideal_pipe_iteration(compute, 30e-3, 2) == doctest::Approx(20e-3));  // Eq. 3
+  CHECK(pipe_iteration(compute, 30e-3) == doctest::Approx(30e-3));           // Eq. 4
+  CHECK(pipe_iteration(compute, 3e-3) == doctest::Approx(10e-3));
+  // A server carries what four workers send; with two servers, half of it each.
+  CHECK(server_time(c, 4, 1, 4e6, 4e6) == doctest::Approx(2e-3 + 160e-3 + 16e-3));
+  CHECK(server_time(c, 4, 2, 4e6, 4e6) == doctest::Approx(2e-3 + 80e-3 + 8e-3));
+  CHECK(server_time(c, 1, 4, 4e6, 4e6) == doctest::Approx(2e-3 + 40e-3 + 1e-3));
+}
+
+TEST_CASE("spans: the time of an inner span counts for it alone, and events keep both") {
+  Spans spans;
+  spans.keep_events();
+  spans.set_iteration(7);
+  const auto spin = [](double seconds) {
+    const auto end = Clock::now() + from_seconds(seconds);
+    while (Clock::now() < end) {
+    }
+  };
+  {
+    const Spans::Scope outer(spans, SpanKind::communicate);
+    spin(2e-3);
+    {
+      const Spans::Scope inner(spans, SpanKind::compress);
+      spin(3e-3);
+    }
+  }
+  CHECK(spans.seconds(SpanKind::compress) >= 3e-3);
+  CHECK(spans.seconds(SpanKind::communicate) >= 2e-3);
+  REQUIRE(spans.events().size() == 2);
+  const Spans::Event &inner = spans.events()[0], &outer = spans.events()[1];
+  CHECK(inner.kind == SpanKind::compress);
+  CHECK(outer.kind == SpanKind::communicate);
+  CHECK(inner.iteration == 7);
+  CHECK(outer.begin <= inner.begin);
+  CHECK(inner.end <= outer.end);
+  CHECK(seconds_between(outer.begin, outer.end) ==
+        doctest::Approx(spans.seconds(SpanKind::compress) + spans.seconds(SpanKind::communicate)));
+}
+
+TEST_CASE("rank reports: what is sent to rank 0 is what was measured, by its clock") {
+  Spans compute, communication;
+  compute.keep_events();
+  { const Spans::Scope span(compute, SpanKind::forward); }
+  { const Spans::Scope span(communication, SpanKind::compress); }
+  RankReport report{.rank = 3, .server = true, .bytes_sent = 1LL << 40};
+  report.take(compute, communication, std::chrono::seconds(5));
+  const RankReport read = rank_report_from(to_bytes(report));
+  CHECK(read.rank == 3);
+  CHECK(read.server);
+  CHECK(read.bytes_sent == 1LL << 40);
+  CHECK(read.compute_s == report.compute_s);
+  CHECK(read.communication(SpanKind::compress) == communication.seconds(SpanKind::compress));
+  REQUIRE(read.compute_events.size() == 1);
+  CHECK(read.compute_events[0].begin == compute.events()[0].begin + std::chrono::seconds(5));
+  CHECK(read.communication_events.empty());
+}
+
+// Only from below: a loaded machine can take longer, but nothing makes a link faster.
+TEST_CASE("calibration: all ranks agree, and nothing is faster than the link") {
+  const auto compressor = make_trunc16();
+  std::vector<NetworkCost> costs(3);
+  on_ranks(
+      3,
+      [&](Transport& t) {
+        CHECK(clock_offset(t) == Clock::duration{});  // one machine, one clock
+        costs[static_cast<std::size_t>(t.rank())] = calibrate(t, 3, *compressor);
+      },
+      parse_link("400mbit/200us"));
+  for (const NetworkCost& c : costs) {
+    CHECK(c.alpha >= 200e-6);
+    CHECK(c.alpha == costs[0].alpha);
+    CHECK(c.beta == costs[0].beta);
+    CHECK(c.beta > 0);
+    CHECK(c.gamma > 0);
+    CHECK(c.sync >= 400e-6);
+  }
+}
