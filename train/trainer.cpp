@@ -139,7 +139,7 @@ void say_what_runs(const Summary& s, const DataSplit& data) {
   };
   fmt::print("data: {}: {} training and {} test images\n", s.data, data.train->size(),
              data.test->size());
-  fmt::print("model: {}, {} parameters; {}, {}{}, {} each, batch {}\n", s.app, s.parameters, o.algo,
+  fmt::print("model: {}, {} parameters; {}, {}{}, {}{}, batch {}\n", s.app, s.parameters, o.algo,
              count(o.workers, "worker"),
              o.algo == "ps-sync" ? " and " + count(o.servers, "server") : "",
              count(o.threads, "thread"), o.workers > 1 ? " each" : "", o.batch);

@@ -128,7 +128,8 @@ TEST_CASE("command line: a short run prints its story, and --quiet prints nothin
   const ProgramResult loud = run_program("mnist_mlp", words);
   CHECK(loud.status == 0);
   CHECK(loud.err.empty());  // no progress bar: this is not a terminal
-  for (const char* part : {"200 training and 10 test images", "648010 parameters", "epoch 2/2",
+  for (const char* part : {"200 training and 10 test images", "648010 parameters",
+                           "single, 1 worker, 1 thread, batch 100\n", "epoch 2/2",
                            "3 iterations in", "test accuracy", "weights hash"})
     CHECK(loud.out.find(part) != std::string::npos);
 
