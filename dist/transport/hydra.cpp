@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -22,7 +21,7 @@ namespace {
 // reads all the time; this is long enough.
 constexpr int kReadMilliseconds = 200;
 
-int watcher_pipe = -1;  // a byte, or its end together with the rank's, tells the watcher
+int watcher_pipe = -1;  // its other end is the watcher's
 
 int number_in(const char* variable) {
   const char* text = std::getenv(variable);
@@ -66,20 +65,20 @@ bool ask(int socket, std::string_view line, std::string_view wanted,
   return answer.starts_with(wanted);
 }
 
-[[noreturn]] void watch(const char* app, int rank, pid_t pid, int pidfd, int pipe, int socket) {
+[[noreturn]] void watch(const char* app, int rank, pid_t pid, int pipe, int socket) {
   ::prctl(PR_SET_NAME, "rank-watcher");
   // So that pgrep -f and pkill -f do not take the watcher for the rank.
   std::memset(program_invocation_name, 0, std::strlen(program_invocation_name));
   for (const int signal : {SIGPIPE, SIGUSR1, SIGUSR2}) std::signal(signal, SIG_IGN);
   for (int fd = 0; fd < 256; ++fd)
-    if (fd != STDERR_FILENO && fd != socket && fd != pidfd && fd != pipe) ::close(fd);
+    if (fd != STDERR_FILENO && fd != socket && fd != pipe) ::close(fd);
 
-  pollfd events[] = {{pidfd, POLLIN, 0}, {pipe, POLLIN, 0}};
-  while (::poll(events, 2, -1) <= 0) {
-  }
+  // A byte comes from a rank that ends in order; the end of the pipe alone, from one that has died.
   char byte = 0;
-  if (::read(pipe, &byte, 1) == 1) std::_Exit(0);  // dismissed
-  // The pipe has ended with the rank. (A rank that ends in order has written to it before.)
+  ssize_t bytes = 0;
+  while ((bytes = ::read(pipe, &byte, 1)) < 0) {
+  }
+  if (bytes == 1) std::_Exit(0);
   char text[256];
   const int length =
       std::snprintf(text, sizeof text, "%s: rank %d (process %d) has died; the job ends\n", app,
@@ -97,16 +96,14 @@ void watch_over_this_rank(const char* app) {
   const int socket = socket_to_hydra();
   if (socket < 0) return;
   const pid_t pid = ::getpid();
-  const int pidfd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
   int ends[2];
-  if (pidfd < 0 || ::pipe2(ends, O_CLOEXEC) != 0) return;  // an old kernel: the rank is not named
+  if (::pipe2(ends, O_CLOEXEC) != 0) return;  // a rank that dies will not be named
   std::fflush(nullptr);
   const pid_t child = ::fork();
   if (child == 0) {
     ::close(ends[1]);
-    watch(app, number_in("PMI_RANK"), pid, pidfd, ends[0], socket);
+    watch(app, number_in("PMI_RANK"), pid, ends[0], socket);
   }
-  ::close(pidfd);
   ::close(ends[0]);
   if (child < 0) {
     ::close(ends[1]);
