@@ -13,10 +13,7 @@ class DSync : public Strategy {
   explicit DSync(const StrategyContext& context) : c_(context), sum_(context) {}
 
   void after_backward(std::int64_t t) override {
-    {
-      const Spans::Scope span(c_.spans, SpanKind::wait);
-      c_.communication->call([&] { sum_({t, c_.parameters.gradients()}); });
-    }
+    sum_.wait_for({t, c_.parameters.gradients()});
     const Spans::Scope span(c_.spans, SpanKind::update);
     c_.optimizer.update(t);
   }

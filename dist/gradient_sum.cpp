@@ -11,4 +11,9 @@ void GradientSum::operator()(const Gradient& gradient) {
   ring_.sum(values);
 }
 
+void GradientSum::wait_for(const Gradient& gradient) {
+  const Spans::Scope span(c_.spans, SpanKind::wait);
+  c_.communication->call([&] { (*this)(gradient); });
+}
+
 }  // namespace tandem

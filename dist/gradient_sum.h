@@ -17,6 +17,9 @@ class GradientSum {
   // Replaces the gradient by its sum. A job of the communication thread.
   void operator()(const Gradient& gradient);
 
+  // The same from the compute thread, which waits for it.
+  void wait_for(const Gradient& gradient);
+
  private:
   StrategyContext c_;
   RingAllReduce ring_;

@@ -22,9 +22,7 @@ namespace {
 
 std::unique_ptr<Transport> prepare(std::unique_ptr<Transport> transport, const RankOptions& o) {
   transport->set_stall_timeout(o.stall_timeout_s);
-  auto slowed = slow_down(std::move(transport), o.link);
-  slowed->set_stall_timeout(o.stall_timeout_s);
-  return slowed;
+  return slow_down(std::move(transport), o.link);
 }
 
 // The failure that the others follow from, with its rank in the message.

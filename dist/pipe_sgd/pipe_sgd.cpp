@@ -34,10 +34,7 @@ void PipeSgd::before_step(std::int64_t) {
 void PipeSgd::after_backward(std::int64_t t) {
   Gradient local{t, c_.parameters.gradients()};
   if (t <= c_.warmup_iterations) {  // the pipeline is not open yet: as d-sync
-    {
-      const Spans::Scope span(c_.spans, SpanKind::wait);
-      c_.communication->call([&] { sum_over_workers_(local); });
-    }
+    sum_over_workers_.wait_for(local);
     apply(local);
     local.iteration = kNothing;
     sums_.put(std::move(local));

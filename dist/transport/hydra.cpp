@@ -14,6 +14,8 @@
 #include <string>
 #include <string_view>
 
+#include "dist/transport/mpi_launch.h"
+
 namespace tandem {
 namespace {
 
@@ -23,15 +25,10 @@ constexpr int kReadMilliseconds = 200;
 
 int watcher_pipe = -1;  // its other end is the watcher's
 
-int number_in(const char* variable) {
-  const char* text = std::getenv(variable);
-  return text && *text ? std::atoi(text) : -1;
-}
-
 // MPI_LOCALNRANKS tells Hydra from others that set PMI_FD and speak another language there.
 int socket_to_hydra() {
-  const bool hydra = number_in("PMI_RANK") >= 0 && number_in("MPI_LOCALNRANKS") >= 0;
-  return hydra ? number_in("PMI_FD") : -1;
+  const bool hydra = env_number("PMI_RANK") >= 0 && env_number("MPI_LOCALNRANKS") >= 0;
+  return hydra ? env_number("PMI_FD") : -1;
 }
 
 bool say(int socket, std::string_view line) {
@@ -102,7 +99,7 @@ void watch_over_this_rank(const char* app) {
   const pid_t child = ::fork();
   if (child == 0) {
     ::close(ends[1]);
-    watch(app, number_in("PMI_RANK"), pid, ends[0], socket);
+    watch(app, env_number("PMI_RANK"), pid, ends[0], socket);
   }
   ::close(ends[0]);
   if (child < 0) {

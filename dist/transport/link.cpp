@@ -54,16 +54,14 @@ struct LinkOperation final : Operation {
 class Link : public Transport {
  public:
   Link(std::unique_ptr<Transport> inner, const LinkSpeed& speed)
-      : inner_(std::move(inner)), speed_(speed), to_rank_0_(clock_offset(*inner_)) {}
+      : inner_(std::move(inner)), speed_(speed), to_rank_0_(clock_offset(*inner_)) {
+    set_stall_timeout(inner_->stall_timeout());
+  }
 
   int rank() const override { return inner_->rank(); }
   int size() const override { return inner_->size(); }
   int node(int rank) const override { return inner_->node(rank); }
   void fail(const std::string& reason) override { inner_->fail(reason); }
-  void set_stall_timeout(double seconds) override {
-    Transport::set_stall_timeout(seconds);
-    inner_->set_stall_timeout(seconds);
-  }
 
   Request begin_send(int to, Tag tag, std::span<const std::byte> bytes) override {
     const auto begin = std::max(Clock::now(), out_free_);

@@ -5,16 +5,13 @@
 #include <cstring>
 
 namespace tandem {
-namespace {
 
-int env_number(const char* name) {
-  const char* text = std::getenv(name);
+int env_number(const char* variable) {
+  const char* text = std::getenv(variable);
   int value = -1;
   if (text) std::from_chars(text, text + std::strlen(text), value);
   return value;
 }
-
-}  // namespace
 
 std::optional<MpiLaunch> mpi_launch() {
   struct Names {

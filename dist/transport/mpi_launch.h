@@ -10,6 +10,9 @@ struct MpiLaunch {
   int local_size = 1;  // processes on this machine
 };
 
+// A number that the launcher has put into the environment; -1 if it has not.
+int env_number(const char* variable);
+
 // Nothing without a launcher.
 std::optional<MpiLaunch> mpi_launch();
 

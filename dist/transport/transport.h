@@ -82,7 +82,7 @@ class Transport {
   void send_and_wait(int to, Tag tag, std::span<const std::byte> bytes);
   int receive_and_wait(int from, Tag tag, std::span<std::byte> bytes);  // returns the sender
 
-  virtual void set_stall_timeout(double seconds) { stall_timeout_s_ = seconds; }
+  void set_stall_timeout(double seconds) { stall_timeout_s_ = seconds; }
   double stall_timeout() const { return stall_timeout_s_; }
 
   std::int64_t bytes_sent(Tag tag) const { return bytes_sent_[static_cast<std::size_t>(tag)]; }
