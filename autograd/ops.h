@@ -3,11 +3,44 @@
 #pragma once
 
 #include "autograd/tape.h"
+#include "tensor/backend.h"
 
 namespace tandem {
 
 // x[n, in] · weight[out, in]ᵀ + bias[out], as torch.nn.Linear computes it.
 Var linear(Tape& tape, const Var& x, const Var& weight, const Var& bias);
+
+// x[n, h, w, c] convolved with filter[k, r, s, c / groups], plus bias[k] unless that is undefined:
+// [n, p, q, k], as torch.nn.functional.conv2d computes it on its own layout.
+Var conv2d(Tape& tape, const Var& x, const Var& filter, const Var& bias,
+           const Convolution& convolution = {});
+
+// Over windows of [n, h, w, c] images; see Pool in tensor/backend.h.
+Var max_pool(Tape& tape, const Var& x, const Pool& pool);
+Var average_pool(Tape& tape, const Var& x, const Pool& pool);
+Var global_average_pool(Tape& tape, const Var& x);  // [n, h, w, c] to [n, c]
+
+// Batch normalisation over all but the last size, per channel. In training it uses the batch's own
+// mean and variance and moves the running ones towards them; in inference it uses the running ones.
+struct BatchNorm {
+  Var weight, bias;                       // [c]
+  Tensor running_mean, running_variance;  // [c], changed in place by training
+  double epsilon = 1e-5;
+  double momentum = 0.1;  // share of the batch in the running statistics
+};
+Var batch_norm(Tape& tape, const Var& x, const BatchNorm& norm);
+// relu(batch_norm(x)) and relu(batch_norm(x) + residual), each in as few passes over memory as can
+// be.
+Var batch_norm_relu(Tape& tape, const Var& x, const BatchNorm& norm);
+Var batch_norm_add_relu(Tape& tape, const Var& x, const Var& residual, const BatchNorm& norm);
+
+// x / (k + alpha/size · Σ x²)^beta, the sum over `size` neighbouring channels, as
+// torch.nn.LocalResponseNorm computes it.
+struct LocalResponseNorm {
+  std::int64_t size = 5;
+  double alpha = 1e-4, beta = 0.75, k = 1;
+};
+Var local_response_norm(Tape& tape, const Var& x, const LocalResponseNorm& norm = {});
 
 Var add(Tape& tape, const Var& a, const Var& b);  // same shapes
 

@@ -23,8 +23,8 @@ void place(Parameter& p, Tensor value) {
 
 }  // namespace
 
-Parameter::Parameter(const Shape& of, std::vector<float> values, bool is_trainable)
-    : shape(of), initial(std::move(values)), trainable(is_trainable) {
+Parameter::Parameter(const Shape& of, std::vector<float> values, Role its_role)
+    : shape(of), initial(std::move(values)), role(its_role) {
   require(static_cast<std::int64_t>(initial.size()) == shape.count(),
           "{} initial values do not fill the shape {}", initial.size(), shape);
 }
@@ -39,17 +39,17 @@ ParameterSet::ParameterSet(const std::vector<Named>& named, const Device& device
     p->name = name;
     p->index = static_cast<std::int64_t>(all_.size());
     all_.push_back(p);
-    if (!p->trainable) {
+    if (!p->trained()) {
       place(*p, Tensor::empty(p->shape, dtype, device));
       continue;
     }
     p->offset = flat_count;
     flat_count += aligned(p->shape.count());
-    trainable_.push_back(p);
+    trained_.push_back(p);
   }
   values_ = Tensor::zeros({flat_count}, dtype, device);
   momenta_ = Tensor::zeros({flat_count}, dtype, device);
-  for (Parameter* p : trainable_) {
+  for (Parameter* p : trained_) {
     place(*p, values_.view(p->offset, p->shape));
     p->momentum = momenta_.view(p->offset, p->shape);
   }
@@ -61,12 +61,13 @@ void ParameterSet::set_gradients(Tensor gradients) {
           "a gradient of {} {} is not like the parameters", gradients.count(),
           name_of(gradients.dtype()));
   gradients_ = std::move(gradients);
-  for (Parameter* p : trainable_) p->gradient = gradients_.view(p->offset, p->shape);
+  for (Parameter* p : trained_) p->gradient = gradients_.view(p->offset, p->shape);
 }
 
 std::int64_t ParameterSet::count() const {
   std::int64_t total = 0;
-  for (const Parameter* p : all_) total += p->shape.count();
+  for (const Parameter* p : all_)
+    if (p->role != Role::statistic) total += p->shape.count();
   return total;
 }
 

@@ -11,14 +11,25 @@
 
 namespace tandem {
 
+enum class Role {
+  trained,    // has a gradient and a momentum; lives in the flat buffers
+  fixed,      // a weight that training leaves alone: a value and nothing else
+  statistic,  // measured by forward, such as the running mean of a batch norm
+};
+
 struct Parameter {
-  Parameter(const Shape& of, std::vector<float> values, bool is_trainable = true);
+  Parameter(const Shape& of, std::vector<float> values, Role its_role = Role::trained);
   Parameter(const Parameter&) = delete;  // sets and tapes know it by its address
   Parameter& operator=(const Parameter&) = delete;
 
   Shape shape;
   std::vector<float> initial;  // moved into `value` by the ParameterSet
-  bool trainable;              // a fixed parameter has a value and nothing else
+  Role role;
+  // Where the columns of a weight are images [h, w, c] (a filter [k, h, w, c]; a linear layer
+  // behind a flatten), their shape; else rank 0. Files hold them channels first, as PyTorch does.
+  Shape image;
+
+  bool trained() const { return role == Role::trained; }
 
   // Set by the ParameterSet.
   std::string name;          // unique in the model, as PyTorch would name it: "0.weight"
@@ -39,10 +50,10 @@ class ParameterSet {
   ParameterSet(const std::vector<Named>& named, const Device& device, Dtype dtype = Dtype::f32);
 
   const std::vector<Parameter*>& all() const { return all_; }
-  const std::vector<Parameter*>& trainable() const { return trainable_; }
+  const std::vector<Parameter*>& trained() const { return trained_; }
   const Device& device() const { return device_; }
 
-  // Only trainable parameters are in the flat buffers. Each begins at a multiple of 16 elements;
+  // Only trained parameters are in the flat buffers. Each begins at a multiple of 16 elements;
   // the padding between them is zero and stays zero.
   const Tensor& values() const { return values_; }
   const Tensor& gradients() const { return gradients_; }
@@ -51,12 +62,12 @@ class ParameterSet {
   // Backward writes here from now on. Lets a strategy keep a gradient while the next one is made.
   void set_gradients(Tensor gradients);
 
-  // Elements of all parameters, padding not counted.
+  // Elements of all weights, trained and fixed; neither padding nor statistics are counted.
   std::int64_t count() const;
 
  private:
   Device device_;
-  std::vector<Parameter*> all_, trainable_;
+  std::vector<Parameter*> all_, trained_;
   Tensor values_, gradients_, momenta_;
 };
 

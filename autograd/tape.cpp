@@ -14,7 +14,7 @@ void Tape::begin(Mode mode, const Random& random) {
 
 Var Tape::use(Parameter& parameter) {
   if (hooks_) hooks_->before_use(parameter);
-  if (!training() || !parameter.trainable) return Var{parameter.value};
+  if (!training() || !parameter.trained()) return Var{parameter.value};
   ++use_of(parameter).pending;
   Node leaf{parameter.shape, parameter.value.dtype()};
   leaf.parameter = &parameter;
@@ -66,7 +66,7 @@ void Tape::add_gradient(int index, const Tensor& contribution) {
 }
 
 void Tape::backward(const Var& loss, const ParameterSet& parameters) {
-  require(loss.has_gradient(), "the loss does not depend on any trainable parameter");
+  require(loss.has_gradient(), "the loss does not depend on any trained parameter");
   require(loss.value.count() == 1, "backward starts from one number, not from {}",
           loss.value.shape());
 
@@ -91,7 +91,7 @@ void Tape::backward(const Var& loss, const ParameterSet& parameters) {
     }
   }
 
-  for (const Parameter* p : parameters.trainable())
+  for (const Parameter* p : parameters.trained())
     require(use_of(*p).ready,
             "parameter {} received no gradient: forward did not use it, or the loss does not "
             "depend on it",

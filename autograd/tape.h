@@ -72,7 +72,7 @@ class Tape {
   void add_gradient(int node, const Tensor& contribution);
 
   // Walks the tape from a one-element loss. Afterwards the gradients of the parameters are in the
-  // flat gradient and the tape is empty. Throws if a trainable parameter of the set was not
+  // flat gradient and the tape is empty. Throws if a trained parameter of the set was not
   // reached, naming it.
   void backward(const Var& loss, const ParameterSet& parameters);
 

@@ -12,7 +12,7 @@ void require_finite(const ParameterSet& parameters, std::span<const float> gradi
            kInfinityBits;
   };
   if (finite(gradient)) return;
-  for (const Parameter* p : parameters.trainable())
+  for (const Parameter* p : parameters.trained())
     if (!finite(gradient.subspan(static_cast<std::size_t>(p->offset),
                                  static_cast<std::size_t>(p->shape.count()))))
       throw SystemError(

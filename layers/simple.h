@@ -15,6 +15,38 @@ class Flatten : public Layer {
   Var forward(Tape& tape, const Var& x) override { return flatten(tape, x); }
 };
 
+class MaxPool : public Layer {
+ public:
+  explicit MaxPool(const Pool& pool) : pool_(pool) {}
+  Var forward(Tape& tape, const Var& x) override { return max_pool(tape, x, pool_); }
+
+ private:
+  Pool pool_;
+};
+
+class AveragePool : public Layer {
+ public:
+  explicit AveragePool(const Pool& pool) : pool_(pool) {}
+  Var forward(Tape& tape, const Var& x) override { return average_pool(tape, x, pool_); }
+
+ private:
+  Pool pool_;
+};
+
+class GlobalAveragePool : public Layer {
+ public:
+  Var forward(Tape& tape, const Var& x) override { return global_average_pool(tape, x); }
+};
+
+class ResponseNorm : public Layer {
+ public:
+  explicit ResponseNorm(const LocalResponseNorm& norm) : norm_(norm) {}
+  Var forward(Tape& tape, const Var& x) override { return local_response_norm(tape, x, norm_); }
+
+ private:
+  LocalResponseNorm norm_;
+};
+
 class Dropout : public Layer {
  public:
   explicit Dropout(double drop) : drop_(drop) {}

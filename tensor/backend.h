@@ -29,6 +29,28 @@ struct Matmul {
   bool accumulate = false;
 };
 
+// How a filter [k, r, s, c / groups] moves over images [n, h, w, c]; the same in both directions.
+struct Convolution {
+  std::int64_t stride = 1;
+  std::int64_t padding = 0;  // zeros at every edge
+  std::int64_t dilation = 1;
+  std::int64_t groups = 1;  // parts of the channels that do not see each other
+
+  // Positions of a window of `window` in `size` pixels; 0 or less if it does not fit.
+  std::int64_t positions(std::int64_t size, std::int64_t window) const {
+    const std::int64_t span = size + 2 * padding - dilation * (window - 1) - 1;
+    return span < 0 ? 0 : span / stride + 1;
+  }
+};
+
+// A square window of a pooling operation.
+struct Pool {
+  std::int64_t window = 2;
+  std::int64_t stride = 2;
+  std::int64_t padding = 0;  // at every edge; never chosen as a maximum, counts as 0 in an average
+  bool ceil_mode = false;    // a last window may reach over the edge
+};
+
 // One step of SGD: g += decay·w; v = momentum·v + g; w -= rate·(nesterov ? g + momentum·v : v).
 struct SgdStep {
   double rate = 0;
@@ -60,6 +82,14 @@ class Backend {
   // Rows and columns: y[r, c] += bias[c]; sums[c] = Σ_r x[r, c].
   virtual void add_bias(const Tensor& bias, const Tensor& y) = 0;
   virtual void sum_rows(const Tensor& x, const Tensor& sums, bool accumulate) = 0;
+
+  // x[n, h, w, c], filter[k, r, s, c / groups], y[n, p, q, k], bias[k] or undefined.
+  virtual void conv2d(const Convolution& convolution, const Tensor& x, const Tensor& filter,
+                      const Tensor& bias, const Tensor& y) = 0;
+  virtual void conv2d_data_gradient(const Convolution& convolution, const Tensor& dy,
+                                    const Tensor& filter, const Tensor& dx, bool accumulate) = 0;
+  virtual void conv2d_filter_gradient(const Convolution& convolution, const Tensor& x,
+                                      const Tensor& dy, const Tensor& dfilter, bool accumulate) = 0;
 
   // Element-wise.
   virtual void add(const Tensor& a, const Tensor& b, const Tensor& y) = 0;  // y may be a or b

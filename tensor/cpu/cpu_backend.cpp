@@ -4,6 +4,7 @@
 #include <cstring>
 #include <new>
 
+#include "tensor/cpu/convolution.h"
 #include "tensor/cpu/kernels.h"
 #include "tensor/cpu/matmul.h"
 
@@ -88,6 +89,21 @@ void CpuBackend::sum_rows(const Tensor& x, const Tensor& sums, bool accumulate) 
     });
     kernels::add_rows(partial.data<T>(), sums.data<T>(), tiles, columns);
   });
+}
+
+void CpuBackend::conv2d(const Convolution& convolution, const Tensor& x, const Tensor& filter,
+                        const Tensor& bias, const Tensor& y) {
+  tandem::conv2d(convolution, x, filter, bias, y, threads_);
+}
+
+void CpuBackend::conv2d_data_gradient(const Convolution& convolution, const Tensor& dy,
+                                      const Tensor& filter, const Tensor& dx, bool accumulate) {
+  tandem::conv2d_data_gradient(convolution, dy, filter, dx, accumulate, threads_);
+}
+
+void CpuBackend::conv2d_filter_gradient(const Convolution& convolution, const Tensor& x,
+                                        const Tensor& dy, const Tensor& dfilter, bool accumulate) {
+  tandem::conv2d_filter_gradient(convolution, x, dy, dfilter, accumulate, threads_);
 }
 
 void CpuBackend::add(const Tensor& a, const Tensor& b, const Tensor& y) {

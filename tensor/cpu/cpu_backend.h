@@ -25,6 +25,13 @@ class CpuBackend : public Backend {
   void add_bias(const Tensor& bias, const Tensor& y) override;
   void sum_rows(const Tensor& x, const Tensor& sums, bool accumulate) override;
 
+  void conv2d(const Convolution& convolution, const Tensor& x, const Tensor& filter,
+              const Tensor& bias, const Tensor& y) override;
+  void conv2d_data_gradient(const Convolution& convolution, const Tensor& dy, const Tensor& filter,
+                            const Tensor& dx, bool accumulate) override;
+  void conv2d_filter_gradient(const Convolution& convolution, const Tensor& x, const Tensor& dy,
+                              const Tensor& dfilter, bool accumulate) override;
+
   void add(const Tensor& a, const Tensor& b, const Tensor& y) override;
   void relu(const Tensor& x, const Tensor& y) override;
   void relu_gradient(const Tensor& y, const Tensor& dy, const Tensor& dx, bool accumulate) override;

@@ -192,7 +192,7 @@ TEST_CASE("tape: backward needs one number") {
 
 TEST_CASE("tape: a fixed parameter has a value and no gradient") {
   const Device device = cpu_device();
-  Parameter fixed({3, 3}, Net::values(9, 1), false), bias({3}, Net::values(3, 2));
+  Parameter fixed({3, 3}, Net::values(9, 1), Role::fixed), bias({3}, Net::values(3, 2));
   const ParameterSet set({{"fixed", &fixed}, {"bias", &bias}}, device);
   CHECK(set.gradients().count() == 16);
   Tape tape;

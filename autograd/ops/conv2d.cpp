@@ -1,0 +1,38 @@
+#include "autograd/ops.h"
+#include "tensor/backend.h"
+
+namespace tandem {
+
+// y = x * W + b      dx = dy * Wᵀ turned by 180°      dW = x * dy      db = Σ over all pixels of dy
+Var conv2d(Tape& tape, const Var& x, const Var& filter, const Var& bias,
+           const Convolution& convolution) {
+  const Shape& in = x.value.shape();
+  const Shape& f = filter.value.shape();
+  const Convolution& o = convolution;
+  require(o.stride >= 1 && o.padding >= 0 && o.dilation >= 1 && o.groups >= 1,
+          "a convolution cannot have stride {}, padding {}, dilation {} and {} groups", o.stride,
+          o.padding, o.dilation, o.groups);
+  require(in.rank() == 4 && f.rank() == 4 && in[3] == f[3] * o.groups && f[0] % o.groups == 0 &&
+              o.positions(in[1], f[1]) >= 1 && o.positions(in[2], f[2]) >= 1,
+          "a convolution with filters {} in {} groups cannot take input {}", f, o.groups, in);
+  require(!bias.value.defined() || bias.value.shape() == Shape{f[0]},
+          "filters {} do not fit bias {}", f, bias.value.shape());
+
+  Tensor y = Tensor::empty({in[0], o.positions(in[1], f[1]), o.positions(in[2], f[2]), f[0]},
+                           x.value.dtype(), x.value.device());
+  y.backend().conv2d(o, x.value, filter.value, bias.value, y);
+
+  return tape.record(std::move(y), {x.node, filter.node, bias.node},
+                     [x, filter, bias_node = bias.node, o](Tape& t, const Tensor& dy) {
+                       Backend& backend = dy.backend();
+                       if (auto dw = t.gradient_slot(filter.node))
+                         backend.conv2d_filter_gradient(o, x.value, dy, dw->tensor, dw->accumulate);
+                       if (auto db = t.gradient_slot(bias_node))
+                         backend.sum_rows(dy, db->tensor, db->accumulate);
+                       if (auto dx = t.gradient_slot(x.node))
+                         backend.conv2d_data_gradient(o, dy, filter.value, dx->tensor,
+                                                      dx->accumulate);
+                     });
+}
+
+}  // namespace tandem

@@ -1,0 +1,23 @@
+#pragma once
+
+#include "layers/layer.h"
+
+namespace tandem {
+
+// Batch normalisation of [n, h, w, channels]; alone, or together with what follows it.
+class BatchNorm2d : public Layer {
+ public:
+  explicit BatchNorm2d(std::int64_t channels, float weight = 1);
+
+  Var forward(Tape& tape, const Var& x) override;
+  Var forward_relu(Tape& tape, const Var& x);
+  Var forward_add_relu(Tape& tape, const Var& x, const Var& residual);
+  void collect(const std::string& prefix, std::vector<ParameterSet::Named>& into) override;
+
+ private:
+  BatchNorm use(Tape& tape);
+
+  Parameter weight_, bias_, running_mean_, running_variance_;
+};
+
+}  // namespace tandem

@@ -1,0 +1,25 @@
+#include "layers/conv2d.h"
+
+namespace tandem {
+
+Conv2d::Conv2d(const Options& o, const Random& random)
+    : convolution_(o.convolution),
+      weight_(
+          {o.out, o.window, o.window, o.in / o.convolution.groups},
+          initial_values(o.init, {o.out, o.window, o.window, o.in / o.convolution.groups}, random),
+          o.role) {
+  weight_.image = {o.window, o.window, o.in / o.convolution.groups};
+  if (o.bias) bias_.emplace(Shape{o.out}, initial_values(Init::zeros, {o.out}, random), o.role);
+}
+
+Var Conv2d::forward(Tape& tape, const Var& x) {
+  const Var weight = tape.use(weight_);
+  return conv2d(tape, x, weight, bias_ ? tape.use(*bias_) : Var{}, convolution_);
+}
+
+void Conv2d::collect(const std::string& prefix, std::vector<ParameterSet::Named>& into) {
+  into.push_back({prefix + "weight", &weight_});
+  if (bias_) into.push_back({prefix + "bias", &*bias_});
+}
+
+}  // namespace tandem

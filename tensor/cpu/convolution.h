@@ -1,0 +1,16 @@
+// Convolutions of the CPU backend. See docs/convolution.md.
+#pragma once
+
+#include "tensor/backend.h"
+#include "tensor/cpu/thread_pool.h"
+
+namespace tandem {
+
+void conv2d(const Convolution& convolution, const Tensor& x, const Tensor& filter,
+            const Tensor& bias, const Tensor& y, ThreadPool& threads);
+void conv2d_data_gradient(const Convolution& convolution, const Tensor& dy, const Tensor& filter,
+                          const Tensor& dx, bool accumulate, ThreadPool& threads);
+void conv2d_filter_gradient(const Convolution& convolution, const Tensor& x, const Tensor& dy,
+                            const Tensor& dfilter, bool accumulate, ThreadPool& threads);
+
+}  // namespace tandem
