@@ -1,0 +1,115 @@
+#include "tensor/cpu/panels.h"
+
+namespace tandem::panels {
+namespace {
+
+using simd::kWidth;
+using simd::unrolled;
+using simd::Vector;
+
+// The sums of kSomeRows rows. Compiled with fused multiply-adds (see the Makefile).
+template <int kSomeRows, class T>
+void multiply_rows(std::int64_t depth, const T* __restrict a, const T* __restrict b, T* const* c,
+                   const T* const* start) {
+  constexpr int kVectors = kColumns<T> / kWidth<T>;
+  Vector<T> sums[kSomeRows][kVectors];
+  unrolled<kSomeRows>([&](auto i) __attribute__((always_inline)) {
+    unrolled<kVectors>([&](auto j) __attribute__((always_inline)) {
+      sums[i][j] = start ? simd::load(start[i] + j * kWidth<T>) : Vector<T>{};
+    });
+  });
+  for (std::int64_t k = 0; k < depth; ++k, a += kRows, b += kColumns<T>) {
+#if defined(__aarch64__)
+    Vector<T> rows[kSomeRows / kWidth<T>];
+    unrolled<kSomeRows / kWidth<T>>([&](auto i) __attribute__((always_inline)) {
+      rows[i] = simd::load(a + i * kWidth<T>);
+    });
+    unrolled<kVectors>([&](auto j) __attribute__((always_inline)) {
+      const Vector<T> column = simd::load(b + j * kWidth<T>);
+      unrolled<kSomeRows>([&](auto i) __attribute__((always_inline)) {
+        sums[i][j] =
+            simd::add_product_with_lane<i % kWidth<T>>(sums[i][j], column, rows[i / kWidth<T>]);
+      });
+    });
+#else
+    Vector<T> columns[kVectors];
+    unrolled<kVectors>([&](auto j) __attribute__((always_inline)) {
+      columns[j] = simd::load(b + j * kWidth<T>);
+    });
+    unrolled<kSomeRows>([&](auto i) __attribute__((always_inline)) {
+      unrolled<kVectors>([&](auto j)
+                             __attribute__((always_inline)) { sums[i][j] += columns[j] * a[i]; });
+    });
+#endif
+  }
+  unrolled<kSomeRows>([&](auto i) __attribute__((always_inline)) {
+    unrolled<kVectors>([&](auto j) __attribute__((always_inline)) {
+      simd::store(sums[i][j], c[i] + j * kWidth<T>);
+    });
+  });
+}
+
+}  // namespace
+
+template <class T>
+void multiply(std::int64_t depth, const T* a, const T* b, int rows, T* const* c,
+              const T* const* start) {
+  if (rows == kRows) return multiply_rows<kRows>(depth, a, b, c, start);
+  // A panel that is not full: its other rows go nowhere.
+  std::array<T, kColumns<T>> nowhere{};
+  std::array<T*, kRows> to;
+  std::array<const T*, kRows> from;
+  for (int i = 0; i < kRows; ++i) {
+    to[i] = i < rows ? c[i] : nowhere.data();
+    from[i] = i < rows && start ? start[i] : nowhere.data();
+  }
+  const T* const* begin = start ? from.data() : nullptr;
+  if (3 * rows <= kRows) return multiply_rows<kRows / 3>(depth, a, b, to.data(), begin);
+  if (3 * rows <= 2 * kRows) return multiply_rows<2 * kRows / 3>(depth, a, b, to.data(), begin);
+  multiply_rows<kRows>(depth, a, b, to.data(), begin);
+}
+template void multiply(std::int64_t, const float*, const float*, int, float* const*,
+                       const float* const*);
+template void multiply(std::int64_t, const double*, const double*, int, double* const*,
+                       const double* const*);
+
+namespace {
+
+using Four [[gnu::vector_size(16)]] = float;
+
+// Four rows of four elements.
+[[gnu::always_inline]] inline void transpose_four(const float* const* rows, std::int64_t k,
+                                                  float* to, int pitch) {
+  Four r[4];
+  for (int i = 0; i < 4; ++i) std::memcpy(&r[i], rows[i] + k, sizeof(Four));
+  const Four low01 = __builtin_shufflevector(r[0], r[1], 0, 4, 1, 5);
+  const Four high01 = __builtin_shufflevector(r[0], r[1], 2, 6, 3, 7);
+  const Four low23 = __builtin_shufflevector(r[2], r[3], 0, 4, 1, 5);
+  const Four high23 = __builtin_shufflevector(r[2], r[3], 2, 6, 3, 7);
+  const Four columns[4] = {__builtin_shufflevector(low01, low23, 0, 1, 4, 5),
+                           __builtin_shufflevector(low01, low23, 2, 3, 6, 7),
+                           __builtin_shufflevector(high01, high23, 0, 1, 4, 5),
+                           __builtin_shufflevector(high01, high23, 2, 3, 6, 7)};
+  for (int i = 0; i < 4; ++i) std::memcpy(to + (k + i) * pitch, &columns[i], sizeof(Four));
+}
+
+}  // namespace
+
+template <class T>
+void transpose(const T* const* rows, int count, std::int64_t depth, T* panel, int pitch) {
+  int i = 0;
+  if constexpr (sizeof(T) == 4) {
+    const std::int64_t fours = depth / 4 * 4;
+    for (; i + 4 <= count; i += 4) {
+      for (std::int64_t k = 0; k < fours; k += 4) transpose_four(rows + i, k, panel + i, pitch);
+      for (std::int64_t k = fours; k < depth; ++k)
+        for (int l = i; l < i + 4; ++l) panel[k * pitch + l] = rows[l][k];
+    }
+  }
+  for (; i < count; ++i)
+    for (std::int64_t k = 0; k < depth; ++k) panel[k * pitch + i] = rows[i][k];
+}
+template void transpose(const float* const*, int, std::int64_t, float*, int);
+template void transpose(const double* const*, int, std::int64_t, double*, int);
+
+}  // namespace tandem::panels
