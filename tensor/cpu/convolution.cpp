@@ -4,6 +4,7 @@
 
 #include "tensor/cpu/panels.h"
 #include "tensor/cpu/windows.h"
+#include "tensor/cpu/winograd.h"
 
 namespace tandem {
 namespace {
@@ -88,18 +89,18 @@ Tensor pack_filters(const Tensor& filter, std::int64_t first, std::int64_t count
 template <class T>
 Tensor pack_filters_transposed(const Tensor& filter, std::int64_t first, std::int64_t count,
                                const std::vector<std::int64_t>& taps, ThreadPool& threads) {
-  constexpr std::int64_t wide = kColumns<T>;
+  constexpr int wide = kColumns<T>;
   const std::int64_t channels = filter.size(3), all_taps = filter.size(1) * filter.size(2);
   const std::int64_t depth = static_cast<std::int64_t>(taps.size()) * count;
   Tensor packed = scratch<T>(rounded_up(channels, wide) * depth, filter);
   threads.run(pieces(channels, wide), [&](std::int64_t panel) {
     T* to = packed.data<T>() + panel * wide * depth;
-    const std::int64_t used = std::min(wide, channels - panel * wide);
+    const std::int64_t used = std::min<std::int64_t>(wide, channels - panel * wide);
     for (const std::int64_t tap : taps)
       for (std::int64_t k = first; k < first + count; ++k, to += wide) {
         const T* from = filter.data<T>() + (k * all_taps + tap) * channels + panel * wide;
         if (used == wide) {
-          std::copy_n(from, wide, to);
+          simd::copy<wide>(from, to);
         } else {
           std::copy_n(from, used, to);
           std::fill(to + used, to + wide, T{0});
@@ -234,7 +235,10 @@ void filter_gradient(const Convolution& o, const Tensor& x, const Tensor& dy, co
           [&](std::int64_t row, int count, T* to) {
             const T* from = dy.data<T>() + p * all + g * filters + k0 + row;
             for (std::int64_t i = 0; i < deep; ++i, from += all, to += kRows)
-              std::copy_n(from, count, to);
+              if (count == kRows)
+                simd::copy<kRows>(from, to);
+              else
+                std::copy_n(from, count, to);
           },
           [&](std::int64_t row) { return out + row * columns; });
       first = false;
@@ -258,17 +262,23 @@ void filter_gradient(const Convolution& o, const Tensor& x, const Tensor& dy, co
 
 void conv2d(const Convolution& o, const Tensor& x, const Tensor& filter, const Tensor& bias,
             const Tensor& y, ThreadPool& threads) {
+  if (winograd::wins(o, x.shape(), filter.shape()))
+    return winograd::forward(o, x, filter, bias, y, threads);
   with_float_type(y.dtype(), [&]<class T>() { forward<T>(o, x, filter, bias, y, threads); });
 }
 
 void conv2d_data_gradient(const Convolution& o, const Tensor& dy, const Tensor& filter,
                           const Tensor& dx, bool accumulate, ThreadPool& threads) {
+  if (winograd::wins(o, dx.shape(), filter.shape()))
+    return winograd::data_gradient(o, dy, filter, dx, accumulate, threads);
   with_float_type(dx.dtype(),
                   [&]<class T>() { data_gradient<T>(o, dy, filter, dx, accumulate, threads); });
 }
 
 void conv2d_filter_gradient(const Convolution& o, const Tensor& x, const Tensor& dy,
                             const Tensor& dfilter, bool accumulate, ThreadPool& threads) {
+  if (winograd::wins(o, x.shape(), dfilter.shape()))
+    return winograd::filter_gradient(o, x, dy, dfilter, accumulate, threads);
   with_float_type(dfilter.dtype(),
                   [&]<class T>() { filter_gradient<T>(o, x, dy, dfilter, accumulate, threads); });
 }

@@ -1,5 +1,7 @@
 #include "tensor/cpu/panels.h"
 
+#include <cstring>
+
 namespace tandem::panels {
 namespace {
 

@@ -2,7 +2,6 @@
 // the usual operators. What no operator says, a product with one lane of a vector, is here.
 #pragma once
 
-#include <cstring>
 #include <utility>
 
 #if defined(__ARM_NEON)
@@ -24,22 +23,26 @@ inline constexpr int kBytes = 16, kRegisters = 16;
 template <class T>
 struct VectorOf {
   using type [[gnu::vector_size(kBytes)]] = T;
+  using unaligned [[gnu::vector_size(kBytes), gnu::aligned(alignof(T)), gnu::may_alias]] = T;
 };
 template <class T>
 using Vector = typename VectorOf<T>::type;
 template <class T>
 inline constexpr int kWidth = kBytes / static_cast<int>(sizeof(T));
 
-// Unaligned.
 template <class T>
 [[gnu::always_inline]] inline Vector<T> load(const T* from) {
-  Vector<T> v;
-  std::memcpy(&v, from, sizeof(v));
-  return v;
+  return *reinterpret_cast<const typename VectorOf<T>::unaligned*>(from);
 }
 template <class T>
-[[gnu::always_inline]] inline void store(const Vector<T>& v, T* to) {
-  std::memcpy(to, &v, sizeof(v));
+[[gnu::always_inline]] inline void store(Vector<T> v, T* to) {
+  *reinterpret_cast<typename VectorOf<T>::unaligned*>(to) = v;
+}
+
+// Copies `count` elements, known to the compiler: without a call.
+template <int count, class T>
+[[gnu::always_inline]] inline void copy(const T* __restrict from, T* __restrict to) {
+  __builtin_memcpy(to, from, count * sizeof(T));
 }
 
 // Calls f(0), f(1), … f(n-1) with constants, so that arrays indexed by them live in registers.

@@ -70,7 +70,7 @@ void Windows<T>::pack_rows(std::int64_t first, int count, std::int64_t begin, st
 template <class T>
 void Windows<T>::pack_columns(std::int64_t first, std::int64_t count, std::int64_t begin,
                               std::int64_t end, T* panels, std::int64_t pitch) const {
-  constexpr std::int64_t wide = panels::kColumns<T>;
+  constexpr int wide = panels::kColumns<T>;
   for (std::int64_t i = 0; i < count; ++i) {
     const Corner here = corner(first + i);
     std::int64_t j = 0;  // the column in the piece
@@ -79,10 +79,10 @@ void Windows<T>::pack_columns(std::int64_t first, std::int64_t count, std::int64
       const T* from =
           at(here, taps_[static_cast<std::size_t>(column / channels_)]) + column % channels_;
       for (std::int64_t left = run(&here, 1, column, end); left > 0;) {
-        const std::int64_t lane = j % wide, length = std::min(left, wide - lane);
+        const std::int64_t lane = j % wide, length = std::min<std::int64_t>(left, wide - lane);
         T* to = panels + j / wide * pitch + i * wide + lane;
         if (length == wide)
-          std::copy_n(from, wide, to);
+          simd::copy<wide>(from, to);
         else
           std::copy_n(from, length, to);
         from += length;

@@ -67,8 +67,8 @@ double tolerance(Dtype dtype) { return dtype == Dtype::f64 ? 1e-12 : 2e-5; }
 
 void check(const Case& c, Dtype dtype, int threads) {
   CAPTURE(fmt::format("x {}, filter {}, stride {}, padding {}, dilation {}, {} groups, {}", c.x,
-                      c.filter, c.convolution.stride, c.convolution.padding,
-                      c.convolution.dilation, c.convolution.groups, name_of(dtype)));
+                      c.filter, c.convolution.stride, c.convolution.padding, c.convolution.dilation,
+                      c.convolution.groups, name_of(dtype)));
   const Device device = cpu_device(threads);
   Backend& backend = device.backend();
   const Tensor x = random_tensor(c.x, 1, dtype, device);
@@ -109,7 +109,8 @@ TEST_CASE("convolution: windows, strides, paddings, dilations and groups") {
       for (const std::int64_t stride : {1, 2, 3})
         for (const std::int64_t padding : {0, 1, 2, 5})
           for (const std::int64_t dilation : {1, 2})
-            check({{2, 9, 10, 6}, {4, window, window, 3}, {stride, padding, dilation, 2}}, dtype, 2);
+            check({{2, 9, 10, 6}, {4, window, window, 3}, {stride, padding, dilation, 2}}, dtype,
+                  2);
 }
 
 TEST_CASE("convolution: channels that do and do not fill vectors") {
@@ -121,13 +122,13 @@ TEST_CASE("convolution: channels that do and do not fill vectors") {
 }
 
 TEST_CASE("convolution: the shapes of the nets, in small") {
-  check({{2, 31, 31, 3}, {24, 11, 11, 3}, {4, 2}}, Dtype::f32, 2);   // AlexNet's first
-  check({{2, 27, 27, 3}, {16, 7, 7, 3}, {2, 3}}, Dtype::f32, 2);     // ResNet's first
-  check({{1, 13, 13, 40}, {20, 3, 3, 40}, {1, 1}}, Dtype::f32, 2);   // deep enough for two blocks
+  check({{2, 31, 31, 3}, {24, 11, 11, 3}, {4, 2}}, Dtype::f32, 2);  // AlexNet's first
+  check({{2, 27, 27, 3}, {16, 7, 7, 3}, {2, 3}}, Dtype::f32, 2);    // ResNet's first
+  check({{1, 13, 13, 40}, {20, 3, 3, 40}, {1, 1}}, Dtype::f32, 2);  // deep enough for two blocks
   check({{2, 14, 14, 24}, {100, 3, 3, 24}, {2, 1}}, Dtype::f32, 2);
-  check({{2, 15, 13, 64}, {70, 1, 1, 64}, {2, 0}}, Dtype::f32, 2);   // a shortcut
-  check({{40, 6, 6, 300}, {80, 1, 1, 300}}, Dtype::f32, 2);          // several tiles
-  check({{1, 12, 11, 8}, {8, 3, 2, 8}, {1, 1}}, Dtype::f32, 2);      // not square
+  check({{2, 15, 13, 64}, {70, 1, 1, 64}, {2, 0}}, Dtype::f32, 2);  // a shortcut
+  check({{40, 6, 6, 300}, {80, 1, 1, 300}}, Dtype::f32, 2);         // several tiles
+  check({{1, 12, 11, 8}, {8, 3, 2, 8}, {1, 1}}, Dtype::f32, 2);     // not square
 }
 
 TEST_CASE("convolution: windows larger than the image, images of one pixel, no images") {
