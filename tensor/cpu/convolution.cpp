@@ -193,7 +193,7 @@ void data_gradient(const Convolution& o, const Tensor& dy, const Tensor& filter,
 template <class T>
 void filter_gradient(const Convolution& o, const Tensor& x, const Tensor& dy, const Tensor& dfilter,
                      bool accumulate, ThreadPool& threads) {
-  constexpr std::int64_t kTileK = 16 * kRows, kTileColumns = 256, kTiles = 32,
+  constexpr std::int64_t kTileK = 16 * kRows, kTileColumns = Windows<T>::kMostColumns, kTiles = 32,
                          kMinPart = 2 * kDepth;
   const std::int64_t all = dy.size(3), filters = all / o.groups;
   const std::int64_t columns = dfilter.count() / all, pixels = dy.count() / all;

@@ -101,12 +101,10 @@ template <class T>
 void transpose(const T* const* rows, int count, std::int64_t depth, T* panel, int pitch) {
   int i = 0;
   if constexpr (sizeof(T) == 4) {
-    const std::int64_t fours = depth / 4 * 4;
-    for (; i + 4 <= count; i += 4) {
-      for (std::int64_t k = 0; k < fours; k += 4) transpose_four(rows + i, k, panel + i, pitch);
-      for (std::int64_t k = fours; k < depth; ++k)
-        for (int l = i; l < i + 4; ++l) panel[k * pitch + l] = rows[l][k];
-    }
+    // A last four that is not full overlaps with the one before.
+    for (; depth >= 4 && i + 4 <= count; i += 4)
+      for (std::int64_t k = 0; k < depth; k += 4)
+        transpose_four(rows + i, std::min(k, depth - 4), panel + i, pitch);
   }
   for (; i < count; ++i)
     for (std::int64_t k = 0; k < depth; ++k) panel[k * pitch + i] = rows[i][k];

@@ -71,27 +71,27 @@ template <class T>
 void Windows<T>::pack_columns(std::int64_t first, std::int64_t count, std::int64_t begin,
                               std::int64_t end, T* panels, std::int64_t pitch) const {
   constexpr int wide = panels::kColumns<T>;
+  // A run ends within a panel only where the channels do not fill panels; the row is then put
+  // together before it is cut.
+  const bool whole = channels_ % wide == 0 && begin % wide == 0 && end % wide == 0;
+  std::array<T, kMostColumns> together;
   for (std::int64_t i = 0; i < count; ++i) {
     const Corner here = corner(first + i);
-    std::int64_t j = 0;  // the column in the piece
-    while (begin + j < end) {
-      const std::int64_t column = begin + j;
+    T* to = panels + i * wide;
+    const auto cut = [&](const T* from, std::int64_t length) {
+      for (; length > 0; length -= wide, from += wide, to += pitch) simd::copy<wide>(from, to);
+    };
+    for (std::int64_t column = begin; column < end;) {
       const T* from =
           at(here, taps_[static_cast<std::size_t>(column / channels_)]) + column % channels_;
-      for (std::int64_t left = run(&here, 1, column, end); left > 0;) {
-        const std::int64_t lane = j % wide, length = std::min<std::int64_t>(left, wide - lane);
-        T* to = panels + j / wide * pitch + i * wide + lane;
-        if (length == wide)
-          simd::copy<wide>(from, to);
-        else
-          std::copy_n(from, length, to);
-        from += length;
-        j += length;
-        left -= length;
-      }
+      const std::int64_t length = run(&here, 1, column, end);
+      if (whole)
+        cut(from, length);
+      else
+        std::copy_n(from, length, together.data() + (column - begin));
+      column += length;
     }
-    if (j % wide)
-      std::fill_n(panels + j / wide * pitch + i * wide + j % wide, wide - j % wide, T{0});
+    if (!whole) cut(together.data(), end - begin);
   }
 }
 

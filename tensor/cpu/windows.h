@@ -32,8 +32,9 @@ class Windows {
   void pack_rows(std::int64_t first, int count, std::int64_t begin, std::int64_t end,
                  T* panel) const;
 
-  // The same piece with rows as the depth: panels[…][count][kColumns] of B, `pitch` apart. Columns
-  // behind `end` in the last panel are zero.
+  // The same piece with rows as the depth: panels[…][count][kColumns] of B, `pitch` apart. At most
+  // kMostColumns; those behind `end` in the last panel hold anything.
+  static constexpr std::int64_t kMostColumns = 256;
   void pack_columns(std::int64_t first, std::int64_t count, std::int64_t begin, std::int64_t end,
                     T* panels, std::int64_t pitch) const;
 

@@ -58,7 +58,21 @@ struct Images {
   T* pixel(std::int64_t image, std::int64_t y, std::int64_t x) const {
     return data + ((image * h + y) * w + x) * pitch;
   }
-  bool inside(std::int64_t y, std::int64_t x) const { return y >= 0 && y < h && x >= 0 && x < w; }
+
+  // The pixels of a square whose corner is (top, left), row by row; `outside` for those that do not
+  // exist.
+  template <int size>
+  std::array<T*, size * size> square(std::int64_t image, std::int64_t top, std::int64_t left,
+                                     T* outside) const {
+    std::array<T*, size * size> pixels;
+    T* corner = pixel(image, top, left);
+    for (int i = 0; i < size; ++i)
+      for (int j = 0; j < size; ++j) {
+        const bool inside = top + i >= 0 && top + i < h && left + j >= 0 && left + j < w;
+        pixels[i * size + j] = inside ? corner + (i * w + j) * pitch : outside;
+      }
+    return pixels;
+  }
 };
 
 // How the m × m outputs of each tile cover images of h × w.
@@ -77,13 +91,9 @@ struct Tiles {
 // where the channel goes.
 template <class T, class To>
 void transform_tile(const Images<T>& x, const Tiles& tiles, std::int64_t tile, std::int64_t padding,
-                    const T* zeros, const To& to) {
-  std::array<const T*, kPositions> pixel;
-  const std::int64_t n = tiles.image(tile), top = tiles.top(tile) - padding,
-                     left = tiles.left(tile) - padding;
-  for (int i = 0; i < kPoints; ++i)
-    for (int j = 0; j < kPoints; ++j)
-      pixel[i * kPoints + j] = x.inside(top + i, left + j) ? x.pixel(n, top + i, left + j) : zeros;
+                    T* zeros, const To& to) {
+  const auto pixel = x.template square<kPoints>(tiles.image(tile), tiles.top(tile) - padding,
+                                                tiles.left(tile) - padding, zeros);
   each_channel<T>(x.channels, [&](auto kind, std::int64_t c) {
     using V = decltype(kind);
     both_ways<kPoints, kPoints, V>(
@@ -95,13 +105,10 @@ void transform_tile(const Images<T>& x, const Tiles& tiles, std::int64_t tile, s
 
 // A dy Aᵀ of one tile of outputs.
 template <int m, class T, class To>
-void transform_outputs(const Images<T>& dy, const Tiles& tiles, std::int64_t tile, const T* zeros,
+void transform_outputs(const Images<T>& dy, const Tiles& tiles, std::int64_t tile, T* zeros,
                        const To& to) {
-  std::array<const T*, m * m> pixel;
-  const std::int64_t n = tiles.image(tile), top = tiles.top(tile), left = tiles.left(tile);
-  for (int i = 0; i < m; ++i)
-    for (int j = 0; j < m; ++j)
-      pixel[i * m + j] = dy.inside(top + i, left + j) ? dy.pixel(n, top + i, left + j) : zeros;
+  const auto pixel =
+      dy.template square<m>(tiles.image(tile), tiles.top(tile), tiles.left(tile), zeros);
   each_channel<T>(dy.channels, [&](auto kind, std::int64_t c) {
     using V = decltype(kind);
     both_ways<m, kPoints, V>(
@@ -124,12 +131,10 @@ struct Outputs {
 template <int m, class T, class From>
 void write_outputs(const Outputs<T>& out, const Tiles& tiles, std::int64_t tile, std::int64_t first,
                    std::int64_t count, T* nowhere, const From& from) {
-  std::array<T*, m * m> pixel;
-  const std::int64_t n = tiles.image(tile), top = tiles.top(tile), left = tiles.left(tile);
-  for (int i = 0; i < m; ++i)
-    for (int j = 0; j < m; ++j)
-      pixel[i * m + j] =
-          out.y.inside(top + i, left + j) ? out.y.pixel(n, top + i, left + j) + first : nowhere;
+  Images<T> y = out.y;
+  y.data += first;
+  const auto pixel =
+      y.template square<m>(tiles.image(tile), tiles.top(tile), tiles.left(tile), nowhere);
   each_channel<T>(count, [&](auto kind, std::int64_t c) {
     using V = decltype(kind);
     const V bias = out.start == Start::bias ? load_as(kind, out.bias + first + c) : V{};
@@ -217,11 +222,12 @@ template <int r, class T>
 void convolve(const Images<T>& x, std::int64_t padding, const Tensor& filters, std::int64_t columns,
               const Outputs<T>& out, ThreadPool& threads) {
   constexpr int m = kPoints + 1 - r;
-  constexpr std::int64_t kFewTasks = 32, kMinColumns = 64;
+  constexpr std::int64_t kMostTiles = 4 * kRows, kFewTasks = 32, kMinColumns = 64;
   const Tiles tiles(x.n, out.y.h, out.y.w, m);
   const std::int64_t depth = x.channels, panels = pieces(columns, kColumns<T>);
-  const std::int64_t some = (depth + columns <= 256 ? 4 : 2) * kRows;
-  const std::int64_t blocks = pieces(tiles.count, some);
+  const std::int64_t blocks = pieces(tiles.count, kMostTiles);
+  const std::int64_t some =
+      rounded_up(pieces(tiles.count, std::max<std::int64_t>(1, blocks)), kRows);
   const std::int64_t wanted = pieces(kFewTasks, std::max<std::int64_t>(1, blocks));
   const std::int64_t task_columns = rounded_up(pieces(columns, wanted), kMinColumns);
   const std::int64_t column_tasks = pieces(columns, task_columns);
