@@ -6,7 +6,6 @@
 #include <string>
 
 #include "data/dataset.h"
-#include "data/loader.h"
 #include "layers/layer.h"
 
 namespace tandem {
@@ -17,7 +16,6 @@ struct Task {
   // and gives [n, classes] logits.
   std::function<std::unique_ptr<Layer>(std::uint64_t seed)> model;
   std::function<DataSplit()> data;
-  Augment augment = {};
 };
 
 }  // namespace tandem

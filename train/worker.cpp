@@ -9,7 +9,15 @@
 namespace tandem {
 namespace {
 
-constexpr std::int64_t kTestBatch = 500;  // per worker
+// Images per worker that are tested together: as many as make large matrices in modest memory.
+std::int64_t test_batch(const DataSplit& data) {
+  constexpr std::int64_t kMostPixels = 8'000'000;
+  return std::clamp<std::int64_t>(kMostPixels / data.test->image_shape().count(), 1, 500);
+}
+
+int loader_threads(const DataSplit& data, const TrainOptions& o) {
+  return std::max(1, data.loader_threads / o.workers);
+}
 
 Device make_device(const TrainOptions& o) {
   return o.device == "cuda" ? cuda_device() : cpu_device(o.threads);
@@ -57,9 +65,13 @@ Worker::Worker(const Task& task, const DataSplit& data, const TrainOptions& o,
                    .seed = o.seed,
                    .workers = o.workers,
                    .rank = rank_,
-                   .augment = task.augment}),
+                   .augment = data.augment,
+                   .threads = loader_threads(data, o)}),
       test_data_(data.test, data.normalisation, replica_.device(),
-                 {.batch = kTestBatch * o.workers, .workers = o.workers, .rank = rank_}),
+                 {.batch = test_batch(data) * o.workers,
+                  .workers = o.workers,
+                  .rank = rank_,
+                  .threads = loader_threads(data, o)}),
       strategy_(make_strategy(
           o.algo, {.parameters = replica_.parameters(),
                    .optimizer = replica_.optimizer(),
