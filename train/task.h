@@ -6,7 +6,6 @@
 #include <string>
 
 #include "data/dataset.h"
-#include "data/loader.h"
 #include "layers/layer.h"
 
 namespace tandem {
@@ -19,7 +18,6 @@ struct Task {
                                        std::uint64_t seed)>
       model;
   std::function<DataSplit()> data;
-  Augment augment = {};
   std::string net = {};       // the model's name for a person; empty: the app's
   std::string features = {};  // a file with the fixed weights; empty: as `model` made them
 };

@@ -9,10 +9,14 @@
 namespace tandem {
 namespace {
 
-// Images per worker that are tested together: as many as there is memory for in most machines.
-std::int64_t test_batch(const Dataset& data) {
-  constexpr std::int64_t kMost = 500, kElements = kMost * 32 * 32 * 3;
-  return std::clamp<std::int64_t>(kElements / data.image_shape().count(), 1, kMost);
+// Images per worker that are tested together: as many as make large matrices in modest memory.
+std::int64_t test_batch(const DataSplit& data) {
+  constexpr std::int64_t kMostPixels = 8'000'000;
+  return std::clamp<std::int64_t>(kMostPixels / data.test->image_shape().count(), 1, 500);
+}
+
+int loader_threads(const DataSplit& data, const TrainOptions& o) {
+  return std::max(1, data.loader_threads / o.workers);
 }
 
 Device make_device(const TrainOptions& o) {
@@ -62,10 +66,13 @@ Worker::Worker(const Task& task, const DataSplit& data, const TrainOptions& o,
                    .seed = o.seed,
                    .workers = o.workers,
                    .rank = rank_,
-                   .augment = task.augment}),
-      test_data_(
-          data.test, data.normalisation, replica_.device(),
-          {.batch = test_batch(*data.test) * o.workers, .workers = o.workers, .rank = rank_}),
+                   .augment = data.augment,
+                   .threads = loader_threads(data, o)}),
+      test_data_(data.test, data.normalisation, replica_.device(),
+                 {.batch = test_batch(data) * o.workers,
+                  .workers = o.workers,
+                  .rank = rank_,
+                  .threads = loader_threads(data, o)}),
       strategy_(make_strategy(
           o.algo, {.parameters = replica_.parameters(),
                    .optimizer = replica_.optimizer(),
