@@ -22,6 +22,7 @@ Var global_average_pool(Tape& tape, const Var& x);  // [n, h, w, c] to [n, c]
 
 // Batch normalisation over all but the last size, per channel. In training it uses the batch's own
 // mean and variance and moves the running ones towards them; in inference it uses the running ones.
+// Throws UserError where a batch has one value per channel, which has no variance.
 struct BatchNorm {
   Var weight, bias;                       // [c]
   Tensor running_mean, running_variance;  // [c], changed in place by training
@@ -34,12 +35,7 @@ Var batch_norm(Tape& tape, const Var& x, const BatchNorm& norm);
 Var batch_norm_relu(Tape& tape, const Var& x, const BatchNorm& norm);
 Var batch_norm_add_relu(Tape& tape, const Var& x, const Var& residual, const BatchNorm& norm);
 
-// x / (k + alpha/size · Σ x²)^beta, the sum over `size` neighbouring channels, as
-// torch.nn.LocalResponseNorm computes it.
-struct LocalResponseNorm {
-  std::int64_t size = 5;
-  double alpha = 1e-4, beta = 0.75, k = 1;
-};
+// Over neighbouring channels, as torch.nn.LocalResponseNorm computes it; see tensor/backend.h.
 Var local_response_norm(Tape& tape, const Var& x, const LocalResponseNorm& norm = {});
 
 Var add(Tape& tape, const Var& a, const Var& b);  // same shapes

@@ -1,6 +1,7 @@
 #include "autograd/parameter.h"
 
 #include <set>
+#include <type_traits>
 #include <utility>
 
 namespace tandem {
@@ -14,19 +15,24 @@ std::int64_t aligned(std::int64_t count) {
 
 void place(Parameter& p, Tensor value) {
   p.value = std::move(value);
+  const std::vector<float> values = std::exchange(p.initial, {})();
+  require(static_cast<std::int64_t>(values.size()) == p.shape.count(),
+          "{} initial values do not fill the shape {}", values.size(), p.shape);
   with_float_type(p.value.dtype(), [&]<class T>() {
-    const std::vector<T> initial(p.initial.begin(), p.initial.end());
-    p.value.copy_from_host(std::span<const T>(initial));
+    if constexpr (std::is_same_v<T, float>)
+      p.value.copy_from_host(std::span<const float>(values));
+    else
+      p.value.copy_from_host(std::span<const T>(std::vector<T>(values.begin(), values.end())));
   });
-  p.initial = {};
 }
 
 }  // namespace
 
 Parameter::Parameter(const Shape& of, std::vector<float> values, Role its_role)
-    : shape(of), initial(std::move(values)), role(its_role) {
-  require(static_cast<std::int64_t>(initial.size()) == shape.count(),
-          "{} initial values do not fill the shape {}", initial.size(), shape);
+    : Parameter(
+          of, [values] { return values; }, its_role) {
+  require(static_cast<std::int64_t>(values.size()) == shape.count(),
+          "{} initial values do not fill the shape {}", values.size(), shape);
 }
 
 ParameterSet::ParameterSet(const std::vector<Named>& named, const Device& device, Dtype dtype)

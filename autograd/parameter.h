@@ -3,8 +3,11 @@
 // Parameter holds views of them. The flat gradient is what distributed strategies send.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tensor/tensor.h"
@@ -19,11 +22,16 @@ enum class Role {
 
 struct Parameter {
   Parameter(const Shape& of, std::vector<float> values, Role its_role = Role::trained);
+  // The values are made when the ParameterSet needs them: a model without one costs no memory.
+  using Make = std::function<std::vector<float>()>;
+  template <std::invocable F>
+  Parameter(const Shape& of, F make, Role its_role = Role::trained)
+      : shape(of), initial(std::move(make)), role(its_role) {}
   Parameter(const Parameter&) = delete;  // sets and tapes know it by its address
   Parameter& operator=(const Parameter&) = delete;
 
   Shape shape;
-  std::vector<float> initial;  // moved into `value` by the ParameterSet
+  Make initial;  // called once, by the ParameterSet
   Role role;
   // Where the columns of a weight are images [h, w, c] (a filter [k, h, w, c]; a linear layer
   // behind a flatten), their shape; else rank 0. Files hold them channels first, as PyTorch does.

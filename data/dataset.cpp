@@ -14,7 +14,8 @@ InMemoryDataset::InMemoryDataset(const Shape& shape, std::int64_t classes,
           "{} bytes are not {} images of {}", pixels_.size(), size(), shape_);
 }
 
-std::int32_t InMemoryDataset::read(std::int64_t index, std::span<std::uint8_t> pixels) const {
+std::int32_t InMemoryDataset::read(std::int64_t index, std::span<std::uint8_t> pixels,
+                                   Random* /*random*/) const {
   const auto count = static_cast<std::size_t>(shape_.count());
   const auto i = static_cast<std::size_t>(index);
   require(i < labels_.size() && pixels.size() == count, "sample {} of {} cannot be read", index,
@@ -40,6 +41,10 @@ Normalisation measure_normalisation(const InMemoryDataset& dataset) {
     n.deviation.push_back(variance > 0 ? static_cast<float>(std::sqrt(variance) / 255) : 1.0F);
   }
   return n;
+}
+
+Normalisation imagenet_normalisation() {
+  return {{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
 }
 
 }  // namespace tandem

@@ -7,6 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "data/augment.h"
+#include "data/skipped_files.h"
+#include "tensor/random.h"
 #include "tensor/shape.h"
 
 namespace tandem {
@@ -20,7 +23,10 @@ class Dataset {
   virtual std::int64_t classes() const = 0;
 
   // Writes the pixels of sample `index`, row by row, channels interleaved; returns its label.
-  virtual std::int32_t read(std::int64_t index, std::span<std::uint8_t> pixels) const = 0;
+  // `random` is there for training, and null for testing. A set whose images come in many sizes
+  // uses it to cut them to image_shape(); the others take nothing from it.
+  virtual std::int32_t read(std::int64_t index, std::span<std::uint8_t> pixels,
+                            Random* random) const = 0;
 };
 
 // Images of one shape that fit in memory: the IDX and CIFAR files, and synthetic sets.
@@ -33,7 +39,8 @@ class InMemoryDataset : public Dataset {
   std::int64_t size() const override { return static_cast<std::int64_t>(labels_.size()); }
   Shape image_shape() const override { return shape_; }
   std::int64_t classes() const override { return classes_; }
-  std::int32_t read(std::int64_t index, std::span<std::uint8_t> pixels) const override;
+  std::int32_t read(std::int64_t index, std::span<std::uint8_t> pixels,
+                    Random* random) const override;
 
   std::span<const std::uint8_t> pixels() const { return pixels_; }
 
@@ -48,12 +55,16 @@ struct Normalisation {
   std::vector<float> mean, deviation;
 };
 Normalisation measure_normalisation(const InMemoryDataset& dataset);
+Normalisation imagenet_normalisation();  // what everybody uses for photographs
 
 // What an application trains and tests on.
 struct DataSplit {
   std::shared_ptr<const Dataset> train, test;
   Normalisation normalisation;  // of the training images, for both
   std::string description;      // which data, and why, for a person
+  Augment augment = {};         // of the training images; may be empty
+  int loader_threads = 1;       // that suit the set, for all workers of this machine together
+  std::shared_ptr<const SkippedFiles> skipped = {};  // null: none can be
 };
 
 }  // namespace tandem

@@ -1,5 +1,6 @@
 #include "data/loader.h"
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
@@ -23,89 +24,143 @@ Loader::Loader(std::shared_ptr<const Dataset> dataset, const Normalisation& norm
     : dataset_(std::move(dataset)),
       host_(host),
       options_(options),
-      plan_{dataset_->size(), options.batch, options.training, options.workers, options.rank},
-      pixels_(static_cast<std::size_t>(dataset_->image_shape().count())) {
+      plan_{dataset_->size(), options.batch, options.training, options.workers, options.rank} {
   require(host.is_cpu(), "a loader makes its batches in host memory, not on {}", host.name());
   require(options.batch >= 1 && options.rank >= 0 && options.rank < options.workers &&
               batches_per_epoch() >= 1,
           "{} samples cannot be loaded in batches of {} by worker {} of {}", dataset_->size(),
           options.batch, options.rank, options.workers);
-  for (std::size_t c = 0; c < normalisation.mean.size(); ++c) {
-    scale_.push_back(1 / (255 * normalisation.deviation[c]));
-    offset_.push_back(-normalisation.mean[c] / normalisation.deviation[c]);
-  }
-  require(static_cast<std::int64_t>(scale_.size()) == dataset_->image_shape()[-1],
-          "{} channels cannot be normalised by {} means", dataset_->image_shape()[-1],
-          scale_.size());
-  thread_ = std::jthread([this](std::stop_token stop) { produce(std::move(stop)); });
+  require(options.threads >= 1, "a loader cannot read with {} threads", options.threads);
+  const Shape shape = dataset_->image_shape();
+  require(std::ssize(normalisation.mean) == shape[2],
+          "{} channels cannot be normalised by {} means", shape[2], normalisation.mean.size());
+  for (std::int64_t x = 0; x < shape[1]; ++x)
+    for (std::size_t c = 0; c < normalisation.mean.size(); ++c) {
+      scale_.push_back(1 / (255 * normalisation.deviation[c]));
+      offset_.push_back(-normalisation.mean[c] / normalisation.deviation[c]);
+    }
+  for (int i = 0; i < options.threads; ++i)
+    threads_.emplace_back([this](const std::stop_token& stop) { produce(stop); });
 }
 
 Loader::~Loader() {
-  thread_.request_stop();
-  thread_.join();
+  for (std::jthread& thread : threads_) thread.request_stop();
+  threads_.clear();
 }
 
 Batch Loader::next() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return count_ > 0 || failure_; });
-  if (count_ == 0) std::rethrow_exception(failure_);
-  Batch batch = std::move(ready_[oldest_]);
+  Slot* slot = nullptr;
+  ready_.wait(lock, [&] {
+    slot = &slots_[oldest_];
+    return count_ > 0 && (slot->complete() || slot->failed_for_good());
+  });
+  if (slot->failure) std::rethrow_exception(slot->failure);
+  Batch batch = std::exchange(slot->batch, {});
   oldest_ = (oldest_ + 1) % kAhead;
   --count_;
   lock.unlock();
-  changed_.notify_all();
+  room_.notify_all();
   return batch;
 }
 
-void Loader::produce(std::stop_token stop) {
+void Loader::produce(const std::stop_token& stop) {
+  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(dataset_->image_shape().count()));
+  while (true) {
+    const Claim mine = claim(stop);
+    if (!mine.slot) return;
+    std::size_t i = mine.begin;
+    std::exception_ptr failure;
+    try {
+      for (; i < mine.end; ++i) fill(*mine.slot, i, pixels);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    finish(mine, failure, i);
+  }
+}
+
+Loader::Claim Loader::claim(const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  const auto newest = [this]() -> Slot& { return slots_[(oldest_ + count_ - 1) % kAhead]; };
+  const auto all_claimed = [&] {
+    return count_ == 0 || newest().claimed == newest().samples.size();
+  };
+  while (!failed_ && all_claimed()) {
+    if (!room_.wait(lock, stop, [&] { return failed_ || !all_claimed() || count_ < kAhead; }))
+      return {};
+    if (!failed_ && all_claimed()) open_slot();
+  }
+  if (failed_ || stop.stop_requested()) return {};
+  // Small shares, so that the threads are done at about the same time; but one thread needs none.
+  Slot& slot = newest();
+  const std::size_t all = slot.samples.size(), threads = static_cast<std::size_t>(options_.threads);
+  const std::size_t share = threads == 1 ? all : std::max<std::size_t>(1, all / (4 * threads));
+  const Claim mine{&slot, slot.claimed, std::min(all, slot.claimed + share)};
+  slot.claimed = mine.end;
+  return mine;
+}
+
+// Starts the next batch. It may be empty: the last of an epoch can be too short for all workers.
+void Loader::open_slot() {
+  Slot& slot = slots_[(oldest_ + count_) % kAhead];
+  ++count_;
+  slot.samples.clear();
+  slot.claimed = slot.finished = 0;
   try {
-    for (std::int64_t epoch = 0;; ++epoch) {
-      const auto order = epoch_order(dataset_->size(), options_, epoch);
-      for (std::int64_t b = 0; b < batches_per_epoch(); ++b) {
-        const Part part = plan_.part(b);
-        Batch batch = make(std::span(order).subspan(static_cast<std::size_t>(part.begin),
-                                                    static_cast<std::size_t>(part.size())),
-                           epoch);
-        std::unique_lock lock(mutex_);
-        if (!changed_.wait(lock, stop, [this] { return count_ < kAhead; })) return;
-        ready_[(oldest_ + count_) % kAhead] = std::move(batch);
-        ++count_;
-        lock.unlock();
-        changed_.notify_all();
-      }
+    if (epoch_ < 0 || batch_ == batches_per_epoch()) {
+      order_ = epoch_order(dataset_->size(), options_, ++epoch_);
+      batch_ = 0;
     }
+    const Part part = plan_.part(batch_++);
+    const Shape shape = dataset_->image_shape();
+    slot.epoch = epoch_;
+    slot.samples.assign(order_.begin() + part.begin, order_.begin() + part.end);
+    slot.batch = {Tensor::empty({part.size(), shape[0], shape[1], shape[2]}, Dtype::f32, host_),
+                  Tensor::empty({part.size()}, Dtype::i32, host_)};
   } catch (...) {
-    const std::lock_guard lock(mutex_);
-    failure_ = std::current_exception();
-    changed_.notify_all();
+    slot.failure = std::current_exception();
+    failed_ = true;
   }
+  if (slot.samples.empty() || failed_) ready_.notify_all();
+  room_.notify_all();
 }
 
-Batch Loader::make(std::span<const std::int64_t> samples, std::int64_t epoch) {
-  const Shape shape = dataset_->image_shape();
-  const auto count = static_cast<std::int64_t>(samples.size());
-  Batch batch{Tensor::empty({count, shape[0], shape[1], shape[2]}, Dtype::f32, host_),
-              Tensor::empty({count}, Dtype::i32, host_)};
-  float* image = batch.images.data<float>();
-  std::int32_t* label = batch.labels.data<std::int32_t>();
-  const std::size_t channels = scale_.size();
-  const Random random =
-      Random(options_.seed, Purpose::augmentation).split(static_cast<std::uint64_t>(epoch));
-
-  for (const std::int64_t sample : samples) {
-    *label++ = dataset_->read(sample, pixels_);
-    if (options_.training && options_.augment) {
-      Random mine = random.split(static_cast<std::uint64_t>(sample));
-      options_.augment(pixels_, shape, mine);
-    }
-    for (std::size_t c = 0; c < channels; ++c) {
-      const float scale = scale_[c], offset = offset_[c];
-      for (std::size_t i = c; i < pixels_.size(); i += channels)
-        image[i] = static_cast<float>(pixels_[i]) * scale + offset;
-    }
-    image += pixels_.size();
+void Loader::fill(Slot& slot, std::size_t i, std::span<std::uint8_t> pixels) const {
+  const auto sample = slot.samples[i];
+  std::int32_t& label = slot.batch.labels.data<std::int32_t>()[i];
+  if (options_.training) {
+    Random random = Random(options_.seed, Purpose::augmentation)
+                        .split(static_cast<std::uint64_t>(slot.epoch))
+                        .split(static_cast<std::uint64_t>(sample));
+    label = dataset_->read(sample, pixels, &random);
+    if (options_.augment) options_.augment(pixels, dataset_->image_shape(), random);
+  } else {
+    label = dataset_->read(sample, pixels, nullptr);
   }
-  return batch;
+  const std::size_t row = scale_.size();
+  float* out = slot.batch.images.data<float>() + i * pixels.size();
+  for (std::size_t begin = 0; begin < pixels.size(); begin += row)
+    for (std::size_t k = 0; k < row; ++k)
+      out[begin + k] = static_cast<float>(pixels[begin + k]) * scale_[k] + offset_[k];
+}
+
+// Samples are claimed in order, so whatever comes before a failed one has been claimed before it,
+// and the earliest failure is known when all that was claimed is finished.
+void Loader::finish(const Claim& claim, std::exception_ptr failure, std::size_t failed) {
+  std::unique_lock lock(mutex_);
+  Slot& slot = *claim.slot;
+  slot.finished += claim.end - claim.begin;
+  if (failure && (!slot.failure || failed < slot.failed)) {
+    slot.failure = std::move(failure);
+    slot.failed = failed;
+  }
+  if (slot.failure) failed_ = true;
+  const bool tell = slot.complete() || slot.failed_for_good();
+  const bool stop_all = failed_;
+  lock.unlock();
+  if (tell) ready_.notify_all();
+  if (stop_all) room_.notify_all();
 }
 
 }  // namespace tandem

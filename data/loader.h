@@ -1,12 +1,12 @@
-// Makes batches in the background. A thread of the loader's own reads, augments and normalises the
-// next batches while the worker computes, and hands them over in order.
+// Makes batches in the background. Threads of the loader's own read, augment and normalise the
+// next batches while the worker computes. They share the samples of a batch, oldest batch first,
+// so that batches come out in order, and what is in them does not depend on the threads.
 #pragma once
 
 #include <array>
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -14,9 +14,9 @@
 #include <thread>
 #include <vector>
 
+#include "data/augment.h"
 #include "data/dataset.h"
 #include "data/sampler.h"
-#include "tensor/random.h"
 #include "tensor/tensor.h"
 
 namespace tandem {
@@ -26,18 +26,14 @@ struct Batch {
   Tensor labels;  // i32 [n]
 };
 
-// Changes an image in place before it is normalised. The random numbers belong to (seed, epoch,
-// sample), so they depend neither on the number of workers nor on who reads the sample.
-using Augment =
-    std::function<void(std::span<std::uint8_t> pixels, const Shape& shape, Random& random)>;
-
 struct LoaderOptions {
   std::int64_t batch = 1;  // global
   bool training = false;   // shuffle, augment and leave out a short last batch
   std::uint64_t seed = 0;
   std::int64_t workers = 1;
   std::int64_t rank = 0;
-  Augment augment;  // may be empty
+  Augment augment = {};  // may be empty
+  int threads = 1;       // that read; more than one pays where images must be decoded
 };
 
 class Loader {
@@ -52,29 +48,52 @@ class Loader {
   std::int64_t batches_per_epoch() const { return plan_.batches_per_epoch(); }
 
   // The next batch, epoch after epoch, without end. Waits if it is not ready; throws what went
-  // wrong in making it.
+  // wrong in making it: of several failures, that of the sample which comes first.
   Batch next();
 
  private:
-  void produce(std::stop_token stop);
-  Batch make(std::span<const std::int64_t> samples, std::int64_t epoch);
+  // A batch in the making, or made.
+  struct Slot {
+    Batch batch;
+    std::int64_t epoch = 0;
+    std::vector<std::int64_t> samples;
+    std::size_t claimed = 0, finished = 0;  // samples, in their order
+    std::exception_ptr failure;             // of the earliest sample that failed
+    std::size_t failed = 0;
+
+    bool complete() const { return finished == samples.size() && !failure; }
+    bool failed_for_good() const { return failure && finished == claimed; }
+  };
+  // Consecutive samples of a slot, for one thread.
+  struct Claim {
+    Slot* slot = nullptr;
+    std::size_t begin = 0, end = 0;
+  };
+
+  void produce(const std::stop_token& stop);
+  Claim claim(const std::stop_token& stop);  // no slot: time to stop
+  void open_slot();
+  void fill(Slot& slot, std::size_t i, std::span<std::uint8_t> pixels) const;
+  void finish(const Claim& claim, std::exception_ptr failure, std::size_t failed);
 
   std::shared_ptr<const Dataset> dataset_;
   Device host_;
   LoaderOptions options_;
   BatchPlan plan_;
-  std::vector<float> scale_, offset_;  // value = pixel · scale + offset, per channel
-  std::vector<std::uint8_t> pixels_;   // one image
+  std::vector<float> scale_, offset_;  // value = pixel · scale + offset; for every byte of a row
 
-  // Batches on the way from the thread to next(), oldest first.
-  static constexpr std::size_t kAhead = 3;
+  // The slots from `oldest_` on are in use, `count_` of them; samples are claimed in the newest.
+  static constexpr std::size_t kAhead = 4;
   std::mutex mutex_;
-  std::condition_variable_any changed_;
-  std::array<Batch, kAhead> ready_;
+  std::condition_variable_any room_;   // for the threads
+  std::condition_variable_any ready_;  // for next()
+  std::array<Slot, kAhead> slots_;
   std::size_t oldest_ = 0, count_ = 0;
-  std::exception_ptr failure_;
+  bool failed_ = false;  // nothing more is claimed
+  std::int64_t epoch_ = -1, batch_ = 0;
+  std::vector<std::int64_t> order_;  // of the epoch
 
-  std::jthread thread_;  // last: starts when all else is there
+  std::vector<std::jthread> threads_;  // last: they start when all else is there
 };
 
 }  // namespace tandem

@@ -1,15 +1,19 @@
 #include "layers/conv2d.h"
 
 namespace tandem {
+namespace {
+
+Shape filter_shape(const Conv2d::Options& o) {
+  return {o.out, o.window, o.window, o.in / o.convolution.groups};
+}
+
+}  // namespace
 
 Conv2d::Conv2d(const Options& o, const Random& random)
     : convolution_(o.convolution),
-      weight_(
-          {o.out, o.window, o.window, o.in / o.convolution.groups},
-          initial_values(o.init, {o.out, o.window, o.window, o.in / o.convolution.groups}, random),
-          o.role) {
+      weight_(filter_shape(o), later(o.init, filter_shape(o), random), o.role) {
   weight_.image = {o.window, o.window, o.in / o.convolution.groups};
-  if (o.bias) bias_.emplace(Shape{o.out}, initial_values(Init::zeros, {o.out}, random), o.role);
+  if (o.bias) bias_.emplace(Shape{o.out}, later(Init::zeros, {o.out}, random), o.role);
 }
 
 Var Conv2d::forward(Tape& tape, const Var& x) {

@@ -14,9 +14,11 @@ std::vector<float> initial_values(Init init, const Shape& weight, Random random)
   // A filter [out, h, w, in] feeds h·w·out outputs from every input.
   const std::int64_t fan_in = weight.count() / weight[0];
   const std::int64_t fan_out = weight.count() / weight[-1];
-  const bool he = init == Init::he_uniform || init == Init::he_normal;
+  const bool xavier = init == Init::xavier_uniform || init == Init::xavier_normal;
   const bool uniform = init == Init::he_uniform || init == Init::xavier_uniform;
-  const double variance = 2.0 / static_cast<double>(he ? fan_in : fan_in + fan_out);
+  const double variance = 2.0 / static_cast<double>(xavier ? fan_in + fan_out
+                                                    : init == Init::he_normal_fan_out ? fan_out
+                                                                                      : fan_in);
 
   // A uniform distribution on [-a, a) has the variance a²/3.
   const double scale = std::sqrt(uniform ? 3 * variance : variance);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "tensor/random.h"
@@ -9,11 +10,17 @@
 
 namespace tandem {
 
-// He et al. (2015): variance 2/fan_in, for layers followed by ReLU.
+// He et al. (2015): variance 2/fan_in, for layers followed by ReLU; or 2/fan_out, which keeps the
+// gradients' variance instead and is what torchvision's residual nets begin with.
 // Xavier (Glorot and Bengio, 2010): variance 2/(fan_in + fan_out).
-enum class Init { zeros, he_uniform, he_normal, xavier_uniform, xavier_normal };
+enum class Init { zeros, he_uniform, he_normal, he_normal_fan_out, xavier_uniform, xavier_normal };
 
 // `weight` is [out, …in…], as Linear and convolution filters are: its fans follow from its shape.
 std::vector<float> initial_values(Init init, const Shape& weight, Random random);
+// The same, made when it is called for.
+inline std::function<std::vector<float>()> later(Init init, const Shape& weight,
+                                                 const Random& random) {
+  return [=] { return initial_values(init, weight, random); };
+}
 
 }  // namespace tandem

@@ -2,9 +2,13 @@
 
 namespace tandem {
 
-Linear::Linear(std::int64_t in, std::int64_t out, Init init, const Random& random)
-    : weight_({out, in}, initial_values(init, {out, in}, random)),
-      bias_({out}, initial_values(Init::zeros, {out}, random)) {}
+Linear::Linear(const Options& o, const Random& random)
+    : weight_({o.out, o.in}, later(o.init, {o.out, o.in}, random), o.role),
+      bias_({o.out}, later(Init::zeros, {o.out}, random), o.role) {
+  require(o.image.rank() == 0 || o.image.count() == o.in, "an image {} has not {} elements",
+          o.image, o.in);
+  weight_.image = o.image;
+}
 
 Var Linear::forward(Tape& tape, const Var& x) {
   const Var weight = tape.use(weight_);

@@ -8,7 +8,15 @@ namespace tandem {
 // x[n, in] · weight[out, in]ᵀ + bias[out]. The bias begins at zero.
 class Linear : public Layer {
  public:
-  Linear(std::int64_t in, std::int64_t out, Init init, const Random& random);
+  struct Options {
+    std::int64_t in, out;
+    Init init = Init::he_normal;
+    Role role = Role::trained;
+    Shape image = {};  // behind a flatten: the shape [h, w, c] of what is flattened
+  };
+  Linear(const Options& options, const Random& random);
+  Linear(std::int64_t in, std::int64_t out, Init init, const Random& random)
+      : Linear({.in = in, .out = out, .init = init}, random) {}
 
   Var forward(Tape& tape, const Var& x) override;
   void collect(const std::string& prefix, std::vector<ParameterSet::Named>& into) override;

@@ -18,6 +18,11 @@ class Sequential : public Layer {
     return *this;
   }
 
+  Sequential& add(const std::string& name, std::unique_ptr<Layer> layer) {
+    layers_.push_back({name, std::move(layer)});
+    return *this;
+  }
+
   Var forward(Tape& tape, const Var& x) override {
     Var y = x;
     for (auto& [name, layer] : layers_) y = layer->forward(tape, y);

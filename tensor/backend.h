@@ -49,6 +49,48 @@ struct Pool {
   std::int64_t stride = 2;
   std::int64_t padding = 0;  // at every edge; never chosen as a maximum, counts as 0 in an average
   bool ceil_mode = false;    // a last window may reach over the edge
+
+  // Where a maximum was is kept in a byte, as row · window + column.
+  static constexpr std::int64_t kLargestWindow = 15;
+
+  // Windows along `size` pixels, as torch.nn.MaxPool2d and AvgPool2d count them; 0 if none fits.
+  std::int64_t positions(std::int64_t size) const {
+    const std::int64_t span = size + 2 * padding - window + (ceil_mode ? stride - 1 : 0);
+    if (span < 0) return 0;
+    const std::int64_t count = span / stride + 1;
+    // The last window must begin in the image or in the padding before it.
+    return ceil_mode && (count - 1) * stride >= size + padding ? count - 1 : count;
+  }
+};
+
+// Where a gradient goes; undefined where nobody wants it.
+struct GradientInto {
+  Tensor tensor;
+  bool accumulate = false;
+};
+
+// z = (x - mean) · inverse_deviation · weight + bias for x[…, c], each of them [c], and what
+// becomes of z in the same pass: y = z, relu(z) or relu(z + residual).
+struct ChannelNorm {
+  enum class After { nothing, relu, add_relu };
+  Tensor mean, inverse_deviation, weight, bias;
+  After after = After::nothing;
+};
+
+// Moved by `momentum` of the way towards the statistics of a batch.
+struct RunningStatistics {
+  Tensor mean, variance;  // [c]; the variance is the unbiased one
+  double momentum = 0.1;
+};
+
+struct ChannelNormGradients {
+  GradientInto x, residual, weight, bias;
+};
+
+// x / (k + alpha/size · Σ x²)^beta, the sum over the channels c - size/2 … c + (size - 1)/2.
+struct LocalResponseNorm {
+  std::int64_t size = 5;
+  double alpha = 1e-4, beta = 0.75, k = 1;
 };
 
 // One step of SGD: g += decay·w; v = momentum·v + g; w -= rate·(nesterov ? g + momentum·v : v).
@@ -90,6 +132,42 @@ class Backend {
                                     const Tensor& filter, const Tensor& dx, bool accumulate) = 0;
   virtual void conv2d_filter_gradient(const Convolution& convolution, const Tensor& x,
                                       const Tensor& dy, const Tensor& dfilter, bool accumulate) = 0;
+
+  // Windows over x[n, h, w, c], y[n, p, q, c]. `winners` (u8, of y's shape) is where in its window,
+  // row · window + column, each maximum was; the first of equals, but NaN beats all.
+  virtual void max_pool(const Pool& pool, const Tensor& x, const Tensor& y,
+                        const Tensor& winners) = 0;
+  virtual void max_pool_gradient(const Pool& pool, const Tensor& winners, const Tensor& dy,
+                                 const Tensor& dx, bool accumulate) = 0;
+  // A mean counts the padding, but not what a window of ceil_mode sees beyond it.
+  virtual void average_pool(const Pool& pool, const Tensor& x, const Tensor& y) = 0;
+  virtual void average_pool_gradient(const Pool& pool, const Tensor& dy, const Tensor& dx,
+                                     bool accumulate) = 0;
+  virtual void global_average_pool(const Tensor& x, const Tensor& y) = 0;  // to y[n, c]
+  virtual void global_average_pool_gradient(const Tensor& dy, const Tensor& dx,
+                                            bool accumulate) = 0;
+
+  // The statistics of x[…, c] per channel: its mean and 1 / sqrt(variance + epsilon), [c]. Needs
+  // two values per channel. `running` is moved towards them.
+  virtual void batch_statistics(const Tensor& x, double epsilon, const Tensor& mean,
+                                const Tensor& inverse_deviation,
+                                const RunningStatistics& running) = 0;
+  // The same from a variance that is known.
+  virtual void inverse_deviation(const Tensor& variance, double epsilon, const Tensor& result) = 0;
+  // `residual` and y have x's shape; the residual is undefined unless `norm` adds it.
+  virtual void channel_norm(const ChannelNorm& norm, const Tensor& x, const Tensor& residual,
+                            const Tensor& y) = 0;
+  // Where mean and inverse_deviation are x's own. y is read only if `norm` adds a residual, and may
+  // be undefined otherwise. No two of the gradients may overlap, except weight and bias.
+  virtual void channel_norm_gradient(const ChannelNorm& norm, const Tensor& x, const Tensor& y,
+                                     const Tensor& dy, const ChannelNormGradients& into) = 0;
+
+  // Over the last size of x[…, c].
+  virtual void local_response_norm(const LocalResponseNorm& norm, const Tensor& x,
+                                   const Tensor& y) = 0;
+  virtual void local_response_norm_gradient(const LocalResponseNorm& norm, const Tensor& x,
+                                            const Tensor& dy, const Tensor& dx,
+                                            bool accumulate) = 0;
 
   // Element-wise.
   virtual void add(const Tensor& a, const Tensor& b, const Tensor& y) = 0;  // y may be a or b

@@ -71,7 +71,32 @@ CLI::Validator path() {
       [](std::string& text) { return std::string(text.empty() ? "must not be empty" : ""); }, "");
 }
 
-void add_options(CLI::App& app, TrainOptions& o) {
+void add_own_option(CLI::App& app, const OwnOption& own) {
+  const char* group = "This program";
+  if (auto* const* flag = std::get_if<bool*>(&own.value)) {
+    app.add_flag(own.name, **flag, own.help)->group(group);
+    return;
+  }
+  const auto add = [&](auto& value, bool hidden) {
+    CLI::Option* option = app.add_option(own.name, value, own.help);
+    option->type_name(own.value_name)->group(group);
+    if (hidden) option->default_str("");
+    return option;
+  };
+  if (auto* const* number = std::get_if<std::int64_t*>(&own.value)) {
+    CLI::Option* option = add(**number, **number == 0);
+    own.choices.empty() ? option->transform(whole(static_cast<std::uint64_t>(own.least),
+                                                  static_cast<std::uint64_t>(own.most)))
+                        : option->check(one_of(own.choices));
+  } else {
+    std::string& text = *std::get<std::string*>(own.value);
+    add(text, text.empty())->check(own.choices.empty() ? path() : one_of(own.choices));
+  }
+}
+
+void add_options(CLI::App& app, const AppHelp& about, TrainOptions& o) {
+  for (const OwnOption& own : about.own) add_own_option(app, own);
+
   const auto group = [&app](const char* name) {
     return [&app, name](const char* flag, auto& value, const char* value_name, const char* help) {
       return app.add_option(flag, value, help)->type_name(value_name)->group(name);
@@ -171,10 +196,7 @@ void add_options(CLI::App& app, TrainOptions& o) {
   workers("--device", o.device, "NAME", "cpu or cuda")->check(one_of({"cpu", "cuda"}));
 
   const auto files = group("Files");
-  files("--data", o.data, "DIR|synthetic",
-        "Folder with the data set, or digits drawn by program.\n"
-        "Default: what `make data` has put into datasets/")
-      ->check(path());
+  files("--data", o.data, "DIR|synthetic", about.data.c_str())->check(path());
   files("--load", o.load, "FILE", "Begin with these weights (safetensors)")->check(path());
   files("--save", o.save, "FILE", "Write the final weights (safetensors; PyTorch's names)")
       ->check(path());
@@ -186,6 +208,13 @@ void add_options(CLI::App& app, TrainOptions& o) {
         "open it with ui.perfetto.dev)")
       ->check(path());
   app.add_flag("--quiet", o.quiet, "Print nothing but errors")->group("Files");
+}
+
+// "--skip-bad-images,…" is skip_bad_images in the summary.
+std::string key_of(const std::string& option) {
+  std::string key = option.substr(2, option.find(',') - 2);
+  std::ranges::replace(key, '-', '_');
+  return key;
 }
 
 // Settles who the workers are, and refuses options that the algorithm has no use for.
@@ -240,12 +269,14 @@ void check_together(TrainOptions& o, const CLI::App& app) {
 
 }  // namespace
 
-bool parse_options(int argc, char** argv, const std::string& description, TrainOptions& options) {
-  CLI::App app(description);
+bool parse_options(int argc, char** argv, const AppHelp& help, TrainOptions& options) {
+  CLI::App app(help.about);
   set_conventions(app);
-  add_options(app, options);
+  add_options(app, help, options);
   if (!parse_command_line(app, argc, argv)) return false;
   check_together(options, app);
+  for (const OwnOption& own : help.own)
+    std::visit([&](const auto* value) { options.own[key_of(own.name)] = *value; }, own.value);
   return true;
 }
 

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <variant>
+#include <vector>
 
 namespace tandem {
 
@@ -40,10 +43,32 @@ struct TrainOptions {
   std::string data;  // empty: what is there, see the application
   std::string load, save, metrics, summary, trace;
   bool quiet = false;
+
+  // The application's own, by name, as the summary shows them.
+  std::map<std::string, std::variant<bool, std::int64_t, std::string>> own = {};
 };
 
-// Reads the command line into `options`, which hold the application's defaults. Returns false if
-// --help was asked for and shown. Throws UserError, naming the option, for what makes no sense.
-bool parse_options(int argc, char** argv, const std::string& description, TrainOptions& options);
+// An option that only one application has.
+struct OwnOption {
+  std::string name;  // "--depth"; of a bool "--augment,!--no-augment"
+  // Where it goes; holds the default. 0 and "" are defaults that --help does not show.
+  std::variant<bool*, std::int64_t*, std::string*> value;
+  std::string value_name;                 // "N"
+  std::string help;                       // lines of 55 characters at most
+  std::vector<std::string> choices = {};  // that a text or a number is one of; empty: all will do
+  std::int64_t least = 1, most = 1'000'000;  // of a number
+};
+
+// What --help says of an application.
+struct AppHelp {
+  std::string about;
+  std::string data;  // of --data
+  std::vector<OwnOption> own = {};
+};
+
+// Reads the command line into `options`, which hold the application's defaults, and into the
+// application's own. Returns false if --help was asked for and shown. Throws UserError, naming the
+// option, for what makes no sense.
+bool parse_options(int argc, char** argv, const AppHelp& help, TrainOptions& options);
 
 }  // namespace tandem

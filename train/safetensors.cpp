@@ -26,12 +26,14 @@ struct Entry {
   std::string name;
   Shape shape;
   std::uint64_t begin = 0, end = 0;
+  bool counter = false;  // of batches, by PyTorch
 
   Entry(const std::string& tensor, const Json& json, std::uint64_t data_bytes) : name(tensor) {
     const auto dtype = json.at("dtype").get<std::string>();
-    if (dtype != "F32") throw UserError("its dtype is {}; only F32 can be read", dtype);
+    counter = dtype == "I64" && name.ends_with("num_batches_tracked");
+    if (dtype != "F32" && !counter) throw UserError("its dtype is {}; only F32 can be read", dtype);
     std::vector<std::int64_t> sizes;
-    std::uint64_t bytes = sizeof(float);
+    std::uint64_t bytes = counter ? sizeof(std::int64_t) : sizeof(float);
     for (const Json& size : json.at("shape")) {
       sizes.push_back(static_cast<std::int64_t>(whole_number(size, data_bytes)));
       if (__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(sizes.back()), &bytes))
@@ -128,6 +130,10 @@ std::map<std::string, NamedArray> read_safetensors(const std::filesystem::path& 
 
   std::map<std::string, NamedArray> arrays;
   for (Entry& entry : parse_header(text, file_bytes - sizeof(length) - length, path)) {
+    if (entry.counter) {
+      file.ignore(static_cast<std::streamsize>(entry.end - entry.begin));
+      continue;
+    }
     std::vector<float> values(static_cast<std::size_t>(entry.shape.count()));
     read_exactly(file, values.data(), entry.end - entry.begin, path);
     arrays.emplace(entry.name, NamedArray{entry.name, entry.shape, std::move(values)});

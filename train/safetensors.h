@@ -22,7 +22,8 @@ struct NamedArray {
 void write_safetensors(const std::filesystem::path& path, std::span<const NamedArray> arrays);
 
 // Reads a file of F32 tensors. Throws UserError with the path if the file is missing, broken, or
-// holds other dtypes. Sizes are checked against the file before memory is taken.
+// holds other dtypes; but what PyTorch's batch norms count (num_batches_tracked, I64) is passed
+// over. Sizes are checked against the file before memory is taken.
 std::map<std::string, NamedArray> read_safetensors(const std::filesystem::path& path);
 
 }  // namespace tandem

@@ -6,18 +6,20 @@
 #include <string>
 
 #include "data/dataset.h"
-#include "data/loader.h"
 #include "layers/layer.h"
 
 namespace tandem {
 
 struct Task {
   std::string app;
-  // The model with its initial weights, which depend on the seed alone. Takes [n, h, w, c] images
-  // and gives [n, classes] logits.
-  std::function<std::unique_ptr<Layer>(std::uint64_t seed)> model;
+  // The model for images [h, w, c], with its initial weights, which depend on the seed alone. Takes
+  // [n, h, w, c] and gives [n, classes] logits.
+  std::function<std::unique_ptr<Layer>(const Shape& image, std::int64_t classes,
+                                       std::uint64_t seed)>
+      model;
   std::function<DataSplit()> data;
-  Augment augment = {};
+  std::string net = {};       // the model's name for a person; empty: the app's
+  std::string features = {};  // a file with the fixed weights; empty: as `model` made them
 };
 
 }  // namespace tandem

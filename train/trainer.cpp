@@ -79,6 +79,7 @@ class Training {
   bool first() const { return worker_.rank() == 0; }
 
   void end_of_epoch(std::int64_t t, std::vector<double> losses) {
+    share_statistics();
     const Epoch epoch = collect({std::move(losses), worker_.count_correct()});
     if (!first()) return;
     const std::int64_t number = t == 0 ? 0 : (t - 1) / length_.iterations_per_epoch + 1;
@@ -92,6 +93,16 @@ class Training {
     if (t == 0) return;
     metrics_.epoch(number, t, summary_.train_loss, summary_.test_accuracy, summary_.wall_s);
     progress_.epoch(number, summary_.train_loss, summary_.test_accuracy, summary_.samples_per_s());
+  }
+
+  // Every worker measures on its own part of the batches; from here on all have the mean, so that
+  // what is tested and saved does not depend on the rank.
+  void share_statistics() {
+    std::vector<double> values = worker_.statistics();
+    if (!communication_ || values.empty()) return;
+    communication_->call([&] { sum_over_ranks(communication_->transport(), o_.workers, values); });
+    for (double& value : values) value /= o_.workers;
+    worker_.set_statistics(values);
   }
 
   // Adds up what the workers have, and lets the servers go on.
@@ -132,14 +143,14 @@ void serve(const Length& length, Transport& transport, ParameterServer& server) 
   } while (served < length.iterations);
 }
 
-void say_what_runs(const Summary& s, const DataSplit& data) {
+void say_what_runs(const Summary& s, const std::string& net, const DataSplit& data) {
   const TrainOptions& o = s.options;
   const auto count = [](int n, const char* of) {
     return fmt::format("{} {}{}", n, of, n == 1 ? "" : "s");
   };
   fmt::print("data: {}: {} training and {} test images\n", s.data, data.train->size(),
              data.test->size());
-  fmt::print("model: {}, {} parameters; {}, {}{}, {}{}, batch {}\n", s.app, s.parameters, o.algo,
+  fmt::print("model: {}, {} parameters; {}, {}{}, {}{}, batch {}\n", net, s.parameters, o.algo,
              count(o.workers, "worker"),
              o.algo == "ps-sync" ? " and " + count(o.servers, "server") : "",
              count(o.threads, "thread"), o.workers > 1 ? " each" : "", o.batch);
@@ -182,7 +193,7 @@ void run_server(const Task& task, const DataSplit& data, const TrainOptions& o,
                 const Compressor& compressor, Communication& communication) {
   const Length length(data, o);
   std::optional<Replica> replica;
-  together(communication, [&] { replica.emplace(task, o, length); });
+  together(communication, [&] { replica.emplace(task, data, o); });
   calibrate_all(communication, o, compressor);
   communication.call([&] {
     Transport& transport = communication.transport();
@@ -201,7 +212,7 @@ void run_worker(const Task& task, const DataSplit& data, const TrainOptions& o,
   const bool first = worker->rank() == 0;
   summary.parameters = worker->parameters().count();
   summary.gradient_count = worker->parameters().gradients().count();
-  if (first && !o.quiet) say_what_runs(summary, data);
+  if (first && !o.quiet) say_what_runs(summary, task.net.empty() ? task.app : task.net, data);
   if (communication) summary.network = calibrate_all(*communication, o, compressor);
 
   try {

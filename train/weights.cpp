@@ -4,37 +4,90 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <span>
 
 #include "train/safetensors.h"
 
 namespace tandem {
 
+namespace {
+
+// The shape in a file.
+Shape file_shape(const Parameter& p) {
+  return p.shape.rank() == 4 ? Shape{p.shape[0], p.shape[3], p.shape[1], p.shape[2]} : p.shape;
+}
+
+// `values` holds matrices [rows, columns] one after the other; each is transposed.
+std::vector<float> transpose_each(const std::vector<float>& values, std::int64_t rows,
+                                  std::int64_t columns) {
+  std::vector<float> result(values.size());
+  const auto size = static_cast<std::size_t>(rows * columns);
+  for (std::size_t first = 0; first < values.size(); first += size)
+    for (std::int64_t row = 0; row < rows; ++row)
+      for (std::int64_t column = 0; column < columns; ++column)
+        result[first + static_cast<std::size_t>(column * rows + row)] =
+            values[first + static_cast<std::size_t>(row * columns + column)];
+  return result;
+}
+
+std::vector<float> channels_first(const Parameter& p, const std::vector<float>& values) {
+  if (p.image.rank() == 0) return values;
+  return transpose_each(values, p.image[0] * p.image[1], p.image[2]);
+}
+
+std::vector<float> channels_last(const Parameter& p, const std::vector<float>& values) {
+  if (p.image.rank() == 0) return values;
+  return transpose_each(values, p.image[2], p.image[0] * p.image[1]);
+}
+
+using Arrays = std::map<std::string, NamedArray>;
+
+void check(const std::vector<Parameter*>& parameters, const std::string& path,
+           const Arrays& arrays) {
+  for (const Parameter* p : parameters) {
+    const auto found = arrays.find(p->name);
+    if (found == arrays.end())
+      throw UserError("{} has no tensor {}, which this model needs", path, p->name);
+    if (found->second.shape != file_shape(*p))
+      throw UserError("{}: tensor {} is {}, but this model needs {}", path, p->name,
+                      found->second.shape, file_shape(*p));
+  }
+}
+
+void fill(const std::vector<Parameter*>& parameters, const Arrays& arrays) {
+  for (Parameter* p : parameters)
+    p->value.copy_from_host(std::span<const float>(channels_last(*p, arrays.at(p->name).values)));
+}
+
+}  // namespace
+
 void save_weights(const std::filesystem::path& path, const ParameterSet& parameters) {
   std::vector<NamedArray> arrays;
   for (const Parameter* p : parameters.all())
-    arrays.push_back({p->name, p->shape, p->value.to_host<float>()});
+    arrays.push_back({p->name, file_shape(*p), channels_first(*p, p->value.to_host<float>())});
   write_safetensors(path, arrays);
 }
 
 void load_weights(const std::filesystem::path& path, ParameterSet& parameters) {
   auto arrays = read_safetensors(path);
   // All is checked before anything is changed.
-  for (const Parameter* p : parameters.all()) {
-    const auto found = arrays.find(p->name);
-    if (found == arrays.end())
-      throw UserError("{} has no tensor {}, which this model needs", path.string(), p->name);
-    if (found->second.shape != p->shape)
-      throw UserError("{}: tensor {} is {}, but this model needs {}", path.string(), p->name,
-                      found->second.shape, p->shape);
-  }
+  check(parameters.all(), path.string(), arrays);
   if (arrays.size() != parameters.all().size()) {
     for (const Parameter* p : parameters.all()) arrays.erase(p->name);
     throw UserError("{} has the tensor {}, which this model does not", path.string(),
                     arrays.begin()->first);
   }
+  fill(parameters.all(), arrays);
+}
+
+void load_fixed_weights(const std::filesystem::path& path, ParameterSet& parameters) {
+  std::vector<Parameter*> fixed;
   for (Parameter* p : parameters.all())
-    p->value.copy_from_host(std::span<const float>(arrays.at(p->name).values));
+    if (p->role == Role::fixed) fixed.push_back(p);
+  const auto arrays = read_safetensors(path);
+  check(fixed, path.string(), arrays);
+  fill(fixed, arrays);
 }
 
 std::string first_not_finite(const ParameterSet& parameters) {

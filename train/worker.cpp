@@ -9,7 +9,15 @@
 namespace tandem {
 namespace {
 
-constexpr std::int64_t kTestBatch = 500;  // per worker
+// Images per worker that are tested together: as many as make large matrices in modest memory.
+std::int64_t test_batch(const DataSplit& data) {
+  constexpr std::int64_t kMostPixels = 8'000'000;
+  return std::clamp<std::int64_t>(kMostPixels / data.test->image_shape().count(), 1, 500);
+}
+
+int loader_threads(const DataSplit& data, const TrainOptions& o) {
+  return std::max(1, data.loader_threads / o.workers);
+}
 
 Device make_device(const TrainOptions& o) {
   return o.device == "cuda" ? cuda_device() : cpu_device(o.threads);
@@ -35,14 +43,15 @@ Length::Length(const DataSplit& data, const TrainOptions& o) {
   iterations = o.iterations > 0 ? o.iterations : o.epochs * iterations_per_epoch;
 }
 
-Replica::Replica(const Task& task, const TrainOptions& o, const Length& length)
+Replica::Replica(const Task& task, const DataSplit& data, const TrainOptions& o)
     : device_(make_device(o)),
-      model_(task.model(o.seed)),
+      model_(task.model(data.train->image_shape(), data.train->classes(), o.seed)),
       parameters_(model_->parameters(), device_),
-      optimizer_(parameters_, {.schedule = make_schedule(o, length),
+      optimizer_(parameters_, {.schedule = make_schedule(o, Length(data, o)),
                                .momentum = o.momentum,
                                .weight_decay = o.weight_decay,
                                .nesterov = o.nesterov}) {
+  if (!task.features.empty()) load_fixed_weights(task.features, parameters_);
   if (!o.load.empty()) load_weights(o.load, parameters_);
 }
 
@@ -50,16 +59,20 @@ Worker::Worker(const Task& task, const DataSplit& data, const TrainOptions& o,
                const Compressor& compressor, Communication* communication)
     : options_(o),
       rank_(communication ? communication->transport().rank() : 0),
-      replica_(task, o, Length(data, o)),
+      replica_(task, data, o),
       train_data_(data.train, data.normalisation, replica_.device(),
                   {.batch = o.batch,
                    .training = true,
                    .seed = o.seed,
                    .workers = o.workers,
                    .rank = rank_,
-                   .augment = task.augment}),
+                   .augment = data.augment,
+                   .threads = loader_threads(data, o)}),
       test_data_(data.test, data.normalisation, replica_.device(),
-                 {.batch = kTestBatch * o.workers, .workers = o.workers, .rank = rank_}),
+                 {.batch = test_batch(data) * o.workers,
+                  .workers = o.workers,
+                  .rank = rank_,
+                  .threads = loader_threads(data, o)}),
       strategy_(make_strategy(
           o.algo, {.parameters = replica_.parameters(),
                    .optimizer = replica_.optimizer(),
@@ -83,6 +96,25 @@ double Worker::step(std::int64_t t) {
   backward(loss);
   strategy_->after_backward(t);
   return loss.value.item();
+}
+
+std::vector<double> Worker::statistics() const {
+  std::vector<double> all;
+  for (const Parameter* p : replica_.parameters().all())
+    if (p->role == Role::statistic) {
+      const std::vector<float> values = p->value.to_host<float>();
+      all.insert(all.end(), values.begin(), values.end());
+    }
+  return all;
+}
+
+void Worker::set_statistics(std::span<const double> values) {
+  for (Parameter* p : replica_.parameters().all())
+    if (p->role == Role::statistic) {
+      const auto own = values.first(static_cast<std::size_t>(p->shape.count()));
+      values = values.subspan(own.size());
+      p->value.copy_from_host(std::span<const float>(std::vector<float>(own.begin(), own.end())));
+    }
 }
 
 std::int64_t Worker::count_correct() {

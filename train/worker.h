@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "autograd/sgd.h"
 #include "autograd/tape.h"
@@ -24,10 +26,11 @@ struct Length {
 // A model's weights and what updates them: all that a parameter server needs of a worker.
 class Replica {
  public:
-  Replica(const Task& task, const TrainOptions& options, const Length& length);
+  Replica(const Task& task, const DataSplit& data, const TrainOptions& options);
 
   Layer& model() { return *model_; }
   ParameterSet& parameters() { return parameters_; }
+  const ParameterSet& parameters() const { return parameters_; }
   Sgd& optimizer() { return optimizer_; }
   const Device& device() const { return device_; }
 
@@ -54,6 +57,10 @@ class Worker {
   double step(std::int64_t t);
 
   void finish() { strategy_->finish(); }
+
+  // What forward measured, such as the running means of batch norms; each worker's own.
+  std::vector<double> statistics() const;
+  void set_statistics(std::span<const double> values);
 
   // How many samples of this worker's part of the test set are classified correctly.
   std::int64_t count_correct();

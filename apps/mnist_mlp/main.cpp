@@ -10,13 +10,17 @@ int main(int argc, char** argv) {
   return run_app("mnist_mlp", [&] {
     TrainOptions options;  // the paper's batch of 100
     options.lr = 0.02;     // suits gradients that are an iteration old, too
-    if (!parse_options(argc, argv,
-                       "Trains a multilayer perceptron (784-500-500-10) on MNIST, on any set in\n"
-                       "its format, or on digits drawn by program.",
-                       options))
-      return;
-    train(
-        {.app = "mnist_mlp", .model = mnist_mlp, .data = [&] { return open_mnist(options.data); }},
-        options);
+    const AppHelp help{
+        .about =
+            "Trains a multilayer perceptron (784-500-500-10) on MNIST, on any set in\n"
+            "its format, or on digits drawn by program.",
+        .data =
+            "Folder with the data set, or digits drawn by program.\n"
+            "Default: what `make data` has put into datasets/"};
+    if (!parse_options(argc, argv, help, options)) return;
+    train({.app = "mnist_mlp",
+           .model = [](const Shape&, std::int64_t, std::uint64_t seed) { return mnist_mlp(seed); },
+           .data = [&] { return open_mnist(options.data); }},
+          options);
   });
 }

@@ -100,7 +100,7 @@ Tensor pack_filters_transposed(const Tensor& filter, std::int64_t first, std::in
       for (std::int64_t k = first; k < first + count; ++k, to += wide) {
         const T* from = filter.data<T>() + (k * all_taps + tap) * channels + panel * wide;
         if (used == wide) {
-          simd::copy<wide>(from, to);
+          copy<wide>(from, to);
         } else {
           std::copy_n(from, used, to);
           std::fill(to + used, to + wide, T{0});
@@ -236,7 +236,7 @@ void filter_gradient(const Convolution& o, const Tensor& x, const Tensor& dy, co
             const T* from = dy.data<T>() + p * all + g * filters + k0 + row;
             for (std::int64_t i = 0; i < deep; ++i, from += all, to += kRows)
               if (count == kRows)
-                simd::copy<kRows>(from, to);
+                copy<kRows>(from, to);
               else
                 std::copy_n(from, count, to);
           },

@@ -4,9 +4,12 @@
 #include <cstring>
 #include <new>
 
+#include "tensor/cpu/batch_norm.h"
 #include "tensor/cpu/convolution.h"
 #include "tensor/cpu/kernels.h"
 #include "tensor/cpu/matmul.h"
+#include "tensor/cpu/pooling.h"
+#include "tensor/cpu/response_norm.h"
 
 namespace tandem {
 namespace {
@@ -19,14 +22,6 @@ constexpr auto kAlignment = std::align_val_t{MemoryPool::kAlignment};
 
 std::int64_t rows_per_tile(std::int64_t columns) {
   return std::max<std::int64_t>(1, kElements / std::max<std::int64_t>(1, columns));
-}
-
-template <class F>
-void with_accumulate(bool accumulate, F&& f) {
-  if (accumulate)
-    f.template operator()<true>();
-  else
-    f.template operator()<false>();
 }
 
 std::int64_t checked_label(std::int32_t label, std::int64_t classes) {
@@ -106,6 +101,63 @@ void CpuBackend::conv2d_filter_gradient(const Convolution& convolution, const Te
   tandem::conv2d_filter_gradient(convolution, x, dy, dfilter, accumulate, threads_);
 }
 
+void CpuBackend::max_pool(const Pool& pool, const Tensor& x, const Tensor& y,
+                          const Tensor& winners) {
+  tandem::max_pool(pool, x, y, winners, threads_);
+}
+
+void CpuBackend::max_pool_gradient(const Pool& pool, const Tensor& winners, const Tensor& dy,
+                                   const Tensor& dx, bool accumulate) {
+  tandem::max_pool_gradient(pool, winners, dy, dx, accumulate, threads_);
+}
+
+void CpuBackend::average_pool(const Pool& pool, const Tensor& x, const Tensor& y) {
+  tandem::average_pool(pool, x, y, threads_);
+}
+
+void CpuBackend::average_pool_gradient(const Pool& pool, const Tensor& dy, const Tensor& dx,
+                                       bool accumulate) {
+  tandem::average_pool_gradient(pool, dy, dx, accumulate, threads_);
+}
+
+void CpuBackend::global_average_pool(const Tensor& x, const Tensor& y) {
+  tandem::global_average_pool(x, y, threads_);
+}
+
+void CpuBackend::global_average_pool_gradient(const Tensor& dy, const Tensor& dx, bool accumulate) {
+  tandem::global_average_pool_gradient(dy, dx, accumulate, threads_);
+}
+
+void CpuBackend::batch_statistics(const Tensor& x, double epsilon, const Tensor& mean,
+                                  const Tensor& inverse_deviation,
+                                  const RunningStatistics& running) {
+  tandem::batch_statistics(x, epsilon, mean, inverse_deviation, running, threads_);
+}
+
+void CpuBackend::inverse_deviation(const Tensor& variance, double epsilon, const Tensor& result) {
+  tandem::inverse_deviation(variance, epsilon, result);
+}
+
+void CpuBackend::channel_norm(const ChannelNorm& norm, const Tensor& x, const Tensor& residual,
+                              const Tensor& y) {
+  tandem::channel_norm(norm, x, residual, y, threads_);
+}
+
+void CpuBackend::channel_norm_gradient(const ChannelNorm& norm, const Tensor& x, const Tensor& y,
+                                       const Tensor& dy, const ChannelNormGradients& into) {
+  tandem::channel_norm_gradient(norm, x, y, dy, into, threads_);
+}
+
+void CpuBackend::local_response_norm(const LocalResponseNorm& norm, const Tensor& x,
+                                     const Tensor& y) {
+  tandem::local_response_norm(norm, x, y, threads_);
+}
+
+void CpuBackend::local_response_norm_gradient(const LocalResponseNorm& norm, const Tensor& x,
+                                              const Tensor& dy, const Tensor& dx, bool accumulate) {
+  tandem::local_response_norm_gradient(norm, x, dy, dx, accumulate, threads_);
+}
+
 void CpuBackend::add(const Tensor& a, const Tensor& b, const Tensor& y) {
   with_float_type(y.dtype(), [&]<class T>() {
     threads_.run_ranges(y.count(), kElements, [&](std::int64_t begin, std::int64_t end) {
@@ -125,7 +177,7 @@ void CpuBackend::relu(const Tensor& x, const Tensor& y) {
 void CpuBackend::relu_gradient(const Tensor& y, const Tensor& dy, const Tensor& dx,
                                bool accumulate) {
   with_float_type(y.dtype(), [&]<class T>() {
-    with_accumulate(accumulate, [&]<bool kAccumulate>() {
+    kernels::with_accumulate(accumulate, [&]<bool kAccumulate>() {
       threads_.run_ranges(y.count(), kElements, [&](std::int64_t begin, std::int64_t end) {
         kernels::relu_gradient<kAccumulate>(y.data<T>() + begin, dy.data<T>() + begin,
                                             dx.data<T>() + begin, end - begin);
@@ -137,7 +189,7 @@ void CpuBackend::relu_gradient(const Tensor& y, const Tensor& dy, const Tensor& 
 void CpuBackend::dropout(const Tensor& x, double keep, const Random& random, const Tensor& y,
                          bool accumulate) {
   with_float_type(y.dtype(), [&]<class T>() {
-    with_accumulate(accumulate, [&]<bool kAccumulate>() {
+    kernels::with_accumulate(accumulate, [&]<bool kAccumulate>() {
       threads_.run_ranges(y.count(), kElements, [&](std::int64_t begin, std::int64_t end) {
         kernels::dropout<kAccumulate>(x.data<T>(), keep, random, y.data<T>(), begin, end);
       });
@@ -174,7 +226,7 @@ void CpuBackend::softmax_cross_entropy_gradient(const Tensor& probabilities, con
   const auto* label = labels.data<std::int32_t>();
   with_float_type(dlogits.dtype(), [&]<class T>() {
     const T row_scale = static_cast<T>(scale) * *dloss.data<T>();
-    with_accumulate(accumulate, [&]<bool kAccumulate>() {
+    kernels::with_accumulate(accumulate, [&]<bool kAccumulate>() {
       threads_.run_ranges(rows, rows_per_tile(classes), [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t r = begin; r < end; ++r)
           kernels::cross_entropy_gradient_row<kAccumulate>(probabilities.data<T>() + r * classes,

@@ -32,6 +32,28 @@ class CpuBackend : public Backend {
   void conv2d_filter_gradient(const Convolution& convolution, const Tensor& x, const Tensor& dy,
                               const Tensor& dfilter, bool accumulate) override;
 
+  void max_pool(const Pool& pool, const Tensor& x, const Tensor& y, const Tensor& winners) override;
+  void max_pool_gradient(const Pool& pool, const Tensor& winners, const Tensor& dy,
+                         const Tensor& dx, bool accumulate) override;
+  void average_pool(const Pool& pool, const Tensor& x, const Tensor& y) override;
+  void average_pool_gradient(const Pool& pool, const Tensor& dy, const Tensor& dx,
+                             bool accumulate) override;
+  void global_average_pool(const Tensor& x, const Tensor& y) override;
+  void global_average_pool_gradient(const Tensor& dy, const Tensor& dx, bool accumulate) override;
+
+  void batch_statistics(const Tensor& x, double epsilon, const Tensor& mean,
+                        const Tensor& inverse_deviation, const RunningStatistics& running) override;
+  void inverse_deviation(const Tensor& variance, double epsilon, const Tensor& result) override;
+  void channel_norm(const ChannelNorm& norm, const Tensor& x, const Tensor& residual,
+                    const Tensor& y) override;
+  void channel_norm_gradient(const ChannelNorm& norm, const Tensor& x, const Tensor& y,
+                             const Tensor& dy, const ChannelNormGradients& into) override;
+
+  void local_response_norm(const LocalResponseNorm& norm, const Tensor& x,
+                           const Tensor& y) override;
+  void local_response_norm_gradient(const LocalResponseNorm& norm, const Tensor& x,
+                                    const Tensor& dy, const Tensor& dx, bool accumulate) override;
+
   void add(const Tensor& a, const Tensor& b, const Tensor& y) override;
   void relu(const Tensor& x, const Tensor& y) override;
   void relu_gradient(const Tensor& y, const Tensor& dy, const Tensor& dx, bool accumulate) override;

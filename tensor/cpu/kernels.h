@@ -11,6 +11,15 @@
 
 namespace tandem::kernels {
 
+// Calls f.template operator()<accumulate>().
+template <class F>
+void with_accumulate(bool accumulate, F&& f) {
+  if (accumulate)
+    f.template operator()<true>();
+  else
+    f.template operator()<false>();
+}
+
 template <bool kAccumulate, class T>
 inline void put(T& out, T value) {
   if constexpr (kAccumulate)

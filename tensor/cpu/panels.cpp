@@ -5,38 +5,35 @@
 namespace tandem::panels {
 namespace {
 
-using simd::kWidth;
-using simd::unrolled;
-using simd::Vector;
 
 // The sums of kSomeRows rows. Compiled with fused multiply-adds (see the Makefile).
 template <int kSomeRows, class T>
 void multiply_rows(std::int64_t depth, const T* __restrict a, const T* __restrict b, T* const* c,
                    const T* const* start) {
-  constexpr int kVectors = kColumns<T> / kWidth<T>;
+  constexpr int kVectors = kColumns<T> / kLanes<T>;
   Vector<T> sums[kSomeRows][kVectors];
   unrolled<kSomeRows>([&](auto i) __attribute__((always_inline)) {
     unrolled<kVectors>([&](auto j) __attribute__((always_inline)) {
-      sums[i][j] = start ? simd::load(start[i] + j * kWidth<T>) : Vector<T>{};
+      sums[i][j] = start ? load<Vector<T>>(start[i] + j * kLanes<T>) : Vector<T>{};
     });
   });
   for (std::int64_t k = 0; k < depth; ++k, a += kRows, b += kColumns<T>) {
 #if defined(__aarch64__)
-    Vector<T> rows[kSomeRows / kWidth<T>];
-    unrolled<kSomeRows / kWidth<T>>([&](auto i) __attribute__((always_inline)) {
-      rows[i] = simd::load(a + i * kWidth<T>);
+    Vector<T> rows[kSomeRows / kLanes<T>];
+    unrolled<kSomeRows / kLanes<T>>([&](auto i) __attribute__((always_inline)) {
+      rows[i] = load<Vector<T>>(a + i * kLanes<T>);
     });
     unrolled<kVectors>([&](auto j) __attribute__((always_inline)) {
-      const Vector<T> column = simd::load(b + j * kWidth<T>);
+      const Vector<T> column = load<Vector<T>>(b + j * kLanes<T>);
       unrolled<kSomeRows>([&](auto i) __attribute__((always_inline)) {
         sums[i][j] =
-            simd::add_product_with_lane<i % kWidth<T>>(sums[i][j], column, rows[i / kWidth<T>]);
+            add_product_with_lane<i % kLanes<T>>(sums[i][j], column, rows[i / kLanes<T>]);
       });
     });
 #else
     Vector<T> columns[kVectors];
     unrolled<kVectors>([&](auto j) __attribute__((always_inline)) {
-      columns[j] = simd::load(b + j * kWidth<T>);
+      columns[j] = load<Vector<T>>(b + j * kLanes<T>);
     });
     unrolled<kSomeRows>([&](auto i) __attribute__((always_inline)) {
       unrolled<kVectors>([&](auto j)
@@ -46,7 +43,7 @@ void multiply_rows(std::int64_t depth, const T* __restrict a, const T* __restric
   }
   unrolled<kSomeRows>([&](auto i) __attribute__((always_inline)) {
     unrolled<kVectors>([&](auto j) __attribute__((always_inline)) {
-      simd::store(sums[i][j], c[i] + j * kWidth<T>);
+      store(sums[i][j], c[i] + j * kLanes<T>);
     });
   });
 }

@@ -19,8 +19,8 @@
 namespace tandem::panels {
 
 template <class T>
-inline constexpr int kColumns = 2 * simd::kWidth<T>;
-inline constexpr int kRows = simd::kRegisters >= 32 ? 12 : 6;
+inline constexpr int kColumns = 2 * kLanes<T>;
+inline constexpr int kRows = kVectorRegisters >= 32 ? 12 : 6;
 inline constexpr std::int64_t kDepth = 256;
 
 inline constexpr std::int64_t pieces(std::int64_t count, std::int64_t size) {

@@ -1,45 +1,54 @@
-// The processor's vectors, through the compiler's vector types: arithmetic on them is written with
-// the usual operators. What no operator says, a product with one lane of a vector, is here.
+// Vectors of the compiler (GCC's and Clang's vector extension) for loops that must keep several of
+// them in registers, which automatic vectorisation does not. Arithmetic on them is written with the
+// usual operators. Code written for a type V works with V = Vector<T> and, for what is left over at
+// the end, with V = T.
 #pragma once
 
+#include <type_traits>
 #include <utility>
 
-#if defined(__ARM_NEON)
+#if defined(__aarch64__)
 #include <arm_neon.h>
 #endif
 
-namespace tandem::simd {
+namespace tandem {
 
 #if defined(__AVX512F__)
-inline constexpr int kBytes = 64, kRegisters = 32;
+inline constexpr int kVectorBytes = 64, kVectorRegisters = 32;
 #elif defined(__AVX__)
-inline constexpr int kBytes = 32, kRegisters = 16;
+inline constexpr int kVectorBytes = 32, kVectorRegisters = 16;
 #elif defined(__aarch64__)
-inline constexpr int kBytes = 16, kRegisters = 32;
+inline constexpr int kVectorBytes = 16, kVectorRegisters = 32;
 #else
-inline constexpr int kBytes = 16, kRegisters = 16;
+inline constexpr int kVectorBytes = 16, kVectorRegisters = 16;
 #endif
 
 template <class T>
 struct VectorOf {
-  using type [[gnu::vector_size(kBytes)]] = T;
-  using unaligned [[gnu::vector_size(kBytes), gnu::aligned(alignof(T)), gnu::may_alias]] = T;
+  typedef T type __attribute__((vector_size(kVectorBytes)));
 };
 template <class T>
 using Vector = typename VectorOf<T>::type;
 template <class T>
-inline constexpr int kWidth = kBytes / static_cast<int>(sizeof(T));
+inline constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(T));
 
-template <class T>
-[[gnu::always_inline]] inline Vector<T> load(const T* from) {
-  return *reinterpret_cast<const typename VectorOf<T>::unaligned*>(from);
-}
-template <class T>
-[[gnu::always_inline]] inline void store(Vector<T> v, T* to) {
-  *reinterpret_cast<typename VectorOf<T>::unaligned*>(to) = v;
+// V where a T stands: no alignment beyond T's.
+template <class V, class T>
+struct Unaligned {
+  typedef V type __attribute__((aligned(alignof(T)), may_alias));
+};
+
+template <class V, class T>
+[[gnu::always_inline]] inline V load(const T* from) {
+  return *reinterpret_cast<const typename Unaligned<V, T>::type*>(from);
 }
 
-// Copies `count` elements, known to the compiler: without a call.
+template <class V, class T>
+[[gnu::always_inline]] inline void store(V v, T* to) {
+  *reinterpret_cast<typename Unaligned<V, T>::type*>(to) = v;
+}
+
+// Copies as many elements as the compiler is told, without a call.
 template <int count, class T>
 [[gnu::always_inline]] inline void copy(const T* __restrict from, T* __restrict to) {
   __builtin_memcpy(to, from, count * sizeof(T));
@@ -55,17 +64,17 @@ template <int n, class F>
 }
 
 #if defined(__aarch64__)
-// acc + b·a[lane] in one instruction.
+// sum + b · a[lane] in one instruction, which no operator says.
 template <int lane>
-[[gnu::always_inline]] inline float32x4_t add_product_with_lane(float32x4_t acc, float32x4_t b,
+[[gnu::always_inline]] inline float32x4_t add_product_with_lane(float32x4_t sum, float32x4_t b,
                                                                 float32x4_t a) {
-  return vfmaq_laneq_f32(acc, b, a, lane);
+  return vfmaq_laneq_f32(sum, b, a, lane);
 }
 template <int lane>
-[[gnu::always_inline]] inline float64x2_t add_product_with_lane(float64x2_t acc, float64x2_t b,
+[[gnu::always_inline]] inline float64x2_t add_product_with_lane(float64x2_t sum, float64x2_t b,
                                                                 float64x2_t a) {
-  return vfmaq_laneq_f64(acc, b, a, lane);
+  return vfmaq_laneq_f64(sum, b, a, lane);
 }
 #endif
 
-}  // namespace tandem::simd
+}  // namespace tandem

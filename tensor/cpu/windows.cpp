@@ -79,7 +79,7 @@ void Windows<T>::pack_columns(std::int64_t first, std::int64_t count, std::int64
     const Corner here = corner(first + i);
     T* to = panels + i * wide;
     const auto cut = [&](const T* from, std::int64_t length) {
-      for (; length > 0; length -= wide, from += wide, to += pitch) simd::copy<wide>(from, to);
+      for (; length > 0; length -= wide, from += wide, to += pitch) copy<wide>(from, to);
     };
     for (std::int64_t column = begin; column < end;) {
       const T* from =

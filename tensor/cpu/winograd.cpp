@@ -14,33 +14,14 @@ using panels::kRows;
 using panels::pieces;
 using panels::rounded_up;
 using panels::Start;
-using simd::kWidth;
-using simd::Vector;
 
 // Calls f(V{}, channel) for all channels, by vectors as long as they fit, then one by one.
 template <class T, class F>
 [[gnu::always_inline]] inline void each_channel(std::int64_t channels, F&& f) {
   std::int64_t c = 0;
-  for (; c + kWidth<T> <= channels; c += kWidth<T>) f(Vector<T>{}, c);
+  for (; c + kLanes<T> <= channels; c += kLanes<T>) f(Vector<T>{}, c);
   for (; c < channels; ++c) f(T{}, c);
 }
-template <class T>
-[[gnu::always_inline]] inline Vector<T> load_as(Vector<T>, const T* from) {
-  return simd::load(from);
-}
-template <class T>
-[[gnu::always_inline]] inline T load_as(T, const T* from) {
-  return *from;
-}
-template <class T>
-[[gnu::always_inline]] inline void store_as(Vector<T> v, T* to) {
-  simd::store(v, to);
-}
-template <class T>
-[[gnu::always_inline]] inline void store_as(T v, T* to) {
-  *to = v;
-}
-
 // Some channels of images [n, h, w, c].
 template <class T>
 struct Images {
@@ -98,8 +79,8 @@ void transform_tile(const Images<T>& x, const Tiles& tiles, std::int64_t tile, s
     using V = decltype(kind);
     both_ways<kPoints, kPoints, V>(
         [](const Six<V>& d) { return tile_transform(d); },
-        [&](int i, int j) { return load_as(kind, pixel[i * kPoints + j] + c); },
-        [&](int i, int j, V v) { store_as(v, to(i * kPoints + j, c)); });
+        [&](int i, int j) { return load<V>(pixel[i * kPoints + j] + c); },
+        [&](int i, int j, V v) { store(v, to(i * kPoints + j, c)); });
   });
 }
 
@@ -113,8 +94,8 @@ void transform_outputs(const Images<T>& dy, const Tiles& tiles, std::int64_t til
     using V = decltype(kind);
     both_ways<m, kPoints, V>(
         [](const std::array<V, m>& y) { return output_transform_transposed<m>(y); },
-        [&](int i, int j) { return load_as(kind, pixel[i * m + j] + c); },
-        [&](int i, int j, V v) { store_as(v, to(i * kPoints + j, c)); });
+        [&](int i, int j) { return load<V>(pixel[i * m + j] + c); },
+        [&](int i, int j, V v) { store(v, to(i * kPoints + j, c)); });
   });
 }
 
@@ -137,12 +118,12 @@ void write_outputs(const Outputs<T>& out, const Tiles& tiles, std::int64_t tile,
       y.template square<m>(tiles.image(tile), tiles.top(tile), tiles.left(tile), nowhere);
   each_channel<T>(count, [&](auto kind, std::int64_t c) {
     using V = decltype(kind);
-    const V bias = out.start == Start::bias ? load_as(kind, out.bias + first + c) : V{};
+    const V bias = out.start == Start::bias ? load<V>(out.bias + first + c) : V{};
     both_ways<kPoints, m, V>([](const Six<V>& u) { return output_transform<m>(u); },
-                             [&](int i, int j) { return load_as(kind, from(i * kPoints + j) + c); },
+                             [&](int i, int j) { return load<V>(from(i * kPoints + j) + c); },
                              [&](int i, int j, V v) {
                                T* to = pixel[i * m + j] + c;
-                               store_as(out.start == Start::sums ? load_as(kind, to) + v : v + bias,
+                               store(out.start == Start::sums ? load<V>(to) + v : v + bias,
                                         to);
                              });
   });
@@ -168,8 +149,8 @@ Tensor transform_filters(const Tensor& filter, std::int64_t first, std::int64_t 
         using V = decltype(kind);
         both_ways<r, kPoints, V>(
             [](const std::array<V, r>& v) { return filter_transform<r, T>(v); },
-            [&](int i, int j) { return load_as(kind, g + (i * r + j) * channels + c); },
-            [&](int i, int j, V v) { store_as(v, to + (i * kPoints + j) * channels + c); });
+            [&](int i, int j) { return load<V>(g + (i * r + j) * channels + c); },
+            [&](int i, int j, V v) { store(v, to + (i * kPoints + j) * channels + c); });
       });
     }
     for (int e = 0; e < kPositions; ++e) {
@@ -204,9 +185,9 @@ Tensor transform_filters_turned(const Tensor& filter, std::int64_t first, std::i
         both_ways<r, kPoints, V>(
             [](const std::array<V, r>& v) { return filter_transform<r, T>(v); },
             [&](int i, int j) {
-              return load_as(kind, g + ((r - 1 - i) * r + r - 1 - j) * channels + c);
+              return load<V>(g + ((r - 1 - i) * r + r - 1 - j) * channels + c);
             },
-            [&](int i, int j, V v) { store_as(v, to(i * kPoints + j, c)); });
+            [&](int i, int j, V v) { store(v, to(i * kPoints + j, c)); });
       });
       if (channels % wide)
         for (int e = 0; e < kPositions; ++e)
@@ -335,7 +316,7 @@ void gradient_of_filters(const Images<T>& x, const Images<T>& dy, std::int64_t p
               const T* from = a.data<T>() + (e * count + k) * filters + row0 + row;
               for (std::int64_t i = 0; i < deep; ++i, from += filters, to += kRows)
                 if (rows == kRows)
-                  simd::copy<kRows>(from, to);
+                  copy<kRows>(from, to);
                 else
                   std::copy_n(from, rows, to);
             },
@@ -354,11 +335,11 @@ void gradient_of_filters(const Images<T>& x, const Images<T>& dy, std::int64_t p
         both_ways<kPoints, r, V>(
             [](const Six<V>& u) { return filter_transform_transposed<r, T>(u); },
             [&](int i, int j) {
-              return load_as(kind, from + (i * kPoints + j) * filters * channels + c);
+              return load<V>(from + (i * kPoints + j) * filters * channels + c);
             },
             [&](int i, int j, V v) {
               T* at = to + (i * r + j) * channels + c;
-              store_as(accumulate ? load_as(kind, at) + v : v, at);
+              store(accumulate ? load<V>(at) + v : v, at);
             });
       });
     }

@@ -97,9 +97,9 @@ TEST_CASE("mnist: four files make a split; plain and gzip may be mixed") {
   CHECK(data.train->image_shape() == Shape{28, 28, 1});
   CHECK(data.train->classes() == 10);
   std::vector<std::uint8_t> pixels(784);
-  CHECK(data.test->read(3, pixels) == 3);
+  CHECK(data.test->read(3, pixels, nullptr) == 3);
   CHECK(pixels[0] == 0x7f);
-  CHECK_THROWS_AS(data.test->read(4, pixels), std::logic_error);
+  CHECK_THROWS_AS(data.test->read(4, pixels, nullptr), std::logic_error);
 }
 
 TEST_CASE("mnist: files that do not fit each other are refused") {

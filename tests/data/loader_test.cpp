@@ -121,7 +121,7 @@ TEST_CASE("loader: a failure while reading reaches the caller, after the good ba
     std::int64_t size() const override { return 10; }
     Shape image_shape() const override { return {1, 1, 1}; }
     std::int64_t classes() const override { return 10; }
-    std::int32_t read(std::int64_t index, std::span<std::uint8_t>) const override {
+    std::int32_t read(std::int64_t index, std::span<std::uint8_t>, Random*) const override {
       if (index == 2) throw UserError("image {} is broken", index);
       return 0;
     }

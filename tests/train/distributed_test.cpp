@@ -31,7 +31,7 @@ const DataSplit& digits() {
 }
 
 // A smaller net than MNIST-MLP, of eight blocks, so that many runs take little time.
-std::unique_ptr<Layer> small_mlp(std::uint64_t seed) {
+std::unique_ptr<Layer> small_mlp(const Shape&, std::int64_t, std::uint64_t seed) {
   const Random random(seed, Purpose::weights);
   auto model = std::make_unique<Sequential>();
   model->add<Flatten>("flatten")
@@ -113,8 +113,7 @@ TEST_CASE("distributed: pipe-sgd equals a one-process reference of the delayed u
       o.pipe_k = k;
       o.warmup_iterations = warmup;
 
-      const Length length(digits(), o);
-      Replica replica(task(), o, length);
+      Replica replica(task(), digits(), o);
       Loader loader(digits().train, digits().normalisation, replica.device(),
                     {.batch = o.batch, .training = true, .seed = o.seed});
       Tape tape;
@@ -158,14 +157,9 @@ TEST_CASE("distributed: p workers agree with one, also where the batch does not 
     o.batch = 46;
     o.save = folder / "weights";
     const Summary s = train(task(), o);
-    Replica replica(
-        task(),
-        [&] {
-          TrainOptions load = o;
-          load.load = o.save;
-          return load;
-        }(),
-        Length(digits(), o));
+    TrainOptions load = o;
+    load.load = o.save;
+    Replica replica(task(), digits(), load);
     return std::pair(replica.parameters().values().to_host<float>(), s.test_accuracy);
   };
   const auto [one, one_accuracy] = weights("single", 1);

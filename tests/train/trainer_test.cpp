@@ -21,7 +21,9 @@ Task task() {
     const auto train = synthetic_digits(5000, 1);
     return DataSplit{train, synthetic_digits(1000, 2), measure_normalisation(*train), "digits"};
   }();
-  return {.app = "test", .model = mnist_mlp, .data = [] { return data; }};
+  return {.app = "test",
+          .model = [](const Shape&, std::int64_t, std::uint64_t seed) { return mnist_mlp(seed); },
+          .data = [] { return data; }};
 }
 
 TrainOptions options(std::int64_t iterations) {

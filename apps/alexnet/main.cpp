@@ -1,0 +1,41 @@
+// AlexNet, a benchmark of the Pipe-SGD paper: many parameters, so that communication weighs.
+#include "layers/models/alexnet.h"
+#include "train/app.h"
+#include "train/image_options.h"
+#include "train/trainer.h"
+
+using namespace tandem;
+
+int main(int argc, char** argv) {
+  return run_app("alexnet", [&] {
+    TrainOptions options;
+    options.batch = 256;  // the paper's
+    options.epochs = 90;
+    options.lr = 0.01;
+    options.weight_decay = 5e-4;
+    options.lr_schedule = "step";
+    options.warmup_epochs = 5;  // the paper's, of pipe-sgd
+    std::string variant = "owt";
+    ImageOptions images;
+    AppHelp help{
+        .about =
+            "Trains AlexNet on photographs in folders, such as ImageNet, or on images made\n"
+            "by program to measure speed. pipe-sgd begins with 5 epochs of d-sync, as in\n"
+            "the paper; to measure the pipeline at once, give --warmup-epochs 0.",
+        .data = kImagesHelp,
+        .own = {{.name = "--variant",
+                 .value = &variant,
+                 .value_name = "NAME",
+                 .help = "owt: one column (Krizhevsky, 2014), as torchvision\n"
+                         "has it; classic: groups and response normalisation\n"
+                         "as in 2012",
+                 .choices = {"classic", "owt"}}}};
+    for (const OwnOption& own : images.own()) help.own.push_back(own);
+    if (!parse_options(argc, argv, help, options)) return;
+    train({.app = "alexnet",
+           .model = variant == "owt" ? alexnet_owt : alexnet_classic,
+           .data = [&] { return open_images(options.data, images); },
+           .net = "AlexNet (" + variant + ")"},
+          options);
+  });
+}

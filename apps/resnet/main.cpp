@@ -1,0 +1,109 @@
+// Residual nets: ResNet-18 is a benchmark of the Pipe-SGD paper, the others come with it.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "data/cifar.h"
+#include "layers/models/resnet.h"
+#include "tensor/error.h"
+#include "train/app.h"
+#include "train/image_options.h"
+#include "train/trainer.h"
+
+using namespace tandem;
+
+namespace {
+
+struct Options {
+  std::string dataset = "folder";
+  std::int64_t depth = 0;  // 0: the least
+  bool no_augment = false;
+  ImageOptions images;
+
+  bool cifar() const { return dataset.starts_with("cifar"); }
+};
+
+AppHelp help_for(Options& o) {
+  AppHelp help{.about =
+                   "Trains a residual net on photographs in folders, such as ImageNet, on images\n"
+                   "made by program to measure speed, or on CIFAR. pipe-sgd begins with 5 epochs\n"
+                   "of d-sync, as in the paper; to measure the pipeline at once, give\n"
+                   "--warmup-epochs 0.",
+               .data = std::string(kImagesHelp) +
+                       ".\n"
+                       "With CIFAR: folder with its binary files, or objects\n"
+                       "drawn by program",
+               .own = {{.name = "--dataset",
+                        .value = &o.dataset,
+                        .value_name = "NAME",
+                        .help = "folder: photographs, see --data; synthetic: the same\n"
+                                "as --data synthetic; cifar10 or cifar100",
+                        .choices = {"folder", "synthetic", "cifar10", "cifar100"}},
+                       {.name = "--depth",
+                        .value = &o.depth,
+                        .value_name = "N",
+                        .help = "Layers: 18, 34, 50, 101 or 152; with CIFAR 20, 32, 44,\n"
+                                "56 or 110. Default: 18; with CIFAR 20"},
+                       {.name = "--no-augment",
+                        .value = &o.no_augment,
+                        .help = "CIFAR: do not shift and flip the training images"}}};
+  for (const OwnOption& own : o.images.own()) help.own.push_back(own);
+  return help;
+}
+
+// Refuses what does not go together, and settles the rest.
+void settle(Options& o, TrainOptions& train) {
+  const auto& depths = o.cifar() ? cifar_resnet_depths() : resnet_depths();
+  if (o.depth == 0) o.depth = depths.front();
+  if (std::ranges::find(depths, o.depth) == depths.end())
+    throw UserError("--depth {} is not for --dataset {}: choose from {}", o.depth, o.dataset,
+                    fmt::join(depths, ", "));
+  train.own["depth"] = o.depth;
+  const bool of_photographs =
+      o.images.image_size > 0 || o.images.skip_bad_images || o.images.loader_threads > 0;
+  if (o.cifar() && of_photographs)
+    throw UserError(
+        "--image-size, --skip-bad-images and --loader-threads mean nothing to --dataset {}",
+        o.dataset);
+  if (!o.cifar() && o.no_augment)
+    throw UserError("--no-augment means nothing to --dataset {}", o.dataset);
+  if (o.dataset == "synthetic") {
+    if (!train.data.empty() && train.data != "synthetic")
+      throw UserError("--dataset synthetic has no use for --data {}", train.data);
+    train.data = "synthetic";
+  }
+}
+
+DataSplit open(const Options& o, const std::string& data) {
+  if (!o.cifar()) return open_images(data, o.images);
+  DataSplit split = open_cifar(o.dataset == "cifar10" ? 10 : 100, data);
+  if (o.no_augment) split.augment = {};
+  return split;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return run_app("resnet", [&] {
+    TrainOptions options;
+    options.batch = 256;  // the paper's
+    options.epochs = 90;
+    options.lr = 0.1;
+    options.weight_decay = 1e-4;
+    options.lr_schedule = "step";
+    options.warmup_epochs = 5;  // the paper's, of pipe-sgd
+    Options own;
+    if (!parse_options(argc, argv, help_for(own), options)) return;
+    settle(own, options);
+    const auto model = [&](const Shape& image, std::int64_t classes, std::uint64_t seed) {
+      const auto make = own.cifar() ? cifar_resnet : resnet;
+      return make(static_cast<int>(own.depth), image, classes, seed);
+    };
+    train({.app = "resnet",
+           .model = model,
+           .data = [&] { return open(own, options.data); },
+           .net = fmt::format("ResNet-{}", own.depth)},
+          options);
+  });
+}

@@ -1,0 +1,73 @@
+#include "data/image_files.h"
+
+#include <algorithm>
+#include <cctype>
+#include <system_error>
+
+#include "tensor/error.h"
+
+namespace tandem {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_image_name(const std::string& name) {
+  if (name.starts_with('.')) return false;  // other systems' notes on files
+  std::string extension = fs::path(name).extension().string();
+  for (char& c : extension) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
+}
+
+// The sorted names in a folder of those entries that `wanted` accepts.
+template <class Wanted>
+std::vector<std::string> names_in(const fs::path& folder, const Wanted& wanted) {
+  std::vector<std::string> names;
+  try {
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder))
+      if (wanted(entry)) names.push_back(entry.path().filename().string());
+  } catch (const fs::filesystem_error& e) {
+    throw UserError("cannot read the folder {}: {}", folder.string(), e.code().message());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+}  // namespace
+
+std::vector<std::string> ImageFiles::classes_of(const fs::path& folder) {
+  return names_in(folder, [](const fs::directory_entry& entry) {
+    return entry.is_directory() && !entry.path().filename().string().starts_with('.');
+  });
+}
+
+ImageFiles::ImageFiles(fs::path folder, const std::vector<std::string>& classes)
+    : folder_(std::move(folder)), classes_(classes) {
+  begins_.push_back(0);
+  for (const std::string& name : classes_of(folder_)) {
+    const auto found = std::ranges::lower_bound(classes_, name);
+    if (found == classes_.end() || *found != name)
+      throw UserError("{} is a class that the training images lack", (folder_ / name).string());
+    const auto files = names_in(folder_ / name, [](const fs::directory_entry& entry) {
+      return is_image_name(entry.path().filename().string()) && entry.is_regular_file();
+    });
+    if (files.empty())
+      throw UserError("the folder {} has no images (.jpg, .jpeg or .png) in it",
+                      (folder_ / name).string());
+    for (const std::string& file : files) {
+      names_ += file;
+      begins_.push_back(names_.size());
+      labels_.push_back(static_cast<std::int32_t>(found - classes_.begin()));
+    }
+  }
+  if (labels_.empty())
+    throw UserError("{} has no class folders with images in it", folder_.string());
+}
+
+fs::path ImageFiles::path(std::int64_t index) const {
+  const auto i = static_cast<std::size_t>(index);
+  require(i < labels_.size(), "there is no image {} of {}", index, size());
+  return folder_ / classes_[static_cast<std::size_t>(labels_[i])] /
+         std::string_view(names_).substr(begins_[i], begins_[i + 1] - begins_[i]);
+}
+
+}  // namespace tandem

@@ -1,0 +1,34 @@
+// The list of the images of half a set: FOLDER/CLASS/*.jpg.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tandem {
+
+class ImageFiles {
+ public:
+  // The folders in `folder`, sorted.
+  static std::vector<std::string> classes_of(const std::filesystem::path& folder);
+
+  // All images below `folder`, by class, then by name. Throws UserError for a class that is not
+  // one of `classes`, and for one without images.
+  ImageFiles(std::filesystem::path folder, const std::vector<std::string>& classes);
+
+  std::int64_t size() const { return static_cast<std::int64_t>(labels_.size()); }
+  std::filesystem::path path(std::int64_t index) const;
+  std::int32_t label(std::int64_t index) const { return labels_[static_cast<std::size_t>(index)]; }
+
+ private:
+  std::filesystem::path folder_;
+  std::vector<std::string> classes_;
+  // A million short strings would take thrice the memory.
+  std::string names_;                // one behind the other
+  std::vector<std::size_t> begins_;  // of each name, and the end of the last
+  std::vector<std::int32_t> labels_;
+};
+
+}  // namespace tandem

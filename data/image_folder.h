@@ -1,0 +1,36 @@
+// Photographs in folders, in the form in which ImageNet is usually kept:
+//
+//   FOLDER/train/CLASS/*.jpg    .jpg, .jpeg and .png, also in capitals
+//   FOLDER/val/CLASS/*.jpg
+//
+// They are decoded when they are read, so a set may be much larger than the memory.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "data/dataset.h"
+#include "data/resize.h"
+
+namespace tandem {
+
+struct ImageFolderOptions {
+  std::int64_t image_size = 224;
+  // What to do with a file that cannot be decoded: false ends the run with a sentence that names
+  // it; true takes the next one (by class, then by name) that can be, and notes the file in
+  // DataSplit::skipped. Which image takes a broken one's place thus depends on the files alone.
+  bool skip_bad_images = false;
+};
+
+// Classes are the folders of train, sorted by name. Training takes a random part of an image
+// (random_part, below), scaled to image_size × image_size, and flips every other one; testing
+// takes the middle of the image, scaled so that its short side is image_size · 256/224. Throws
+// UserError for folders that are missing, unreadable or empty, or that do not fit each other.
+DataSplit open_image_folder(const std::string& folder, const ImageFolderOptions& options);
+
+// The part of an image to train on, as chosen for Inception (Szegedy et al., 2015) and by
+// torchvision's RandomResizedCrop: 8 to 100% of the area, 3/4 to 4/3 as wide as high; the middle
+// of the image if ten attempts do not fit into it.
+Window random_part(std::int64_t height, std::int64_t width, Random& random);
+
+}  // namespace tandem

@@ -1,0 +1,64 @@
+#include "data/synthetic_imagenet.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <thread>
+
+#include "tensor/error.h"
+#include "tensor/random.h"
+
+namespace tandem {
+namespace {
+
+constexpr std::int64_t kTrain = 1'281'167, kTest = 256;
+
+class TintedNoise : public Dataset {
+ public:
+  TintedNoise(std::int64_t count, std::int64_t image_size, std::uint64_t seed)
+      : count_(count), size_(image_size), random_(seed, Purpose::drawing) {}
+
+  std::int64_t size() const override { return count_; }
+  Shape image_shape() const override { return {size_, size_, 3}; }
+  std::int64_t classes() const override { return 1000; }
+
+  std::int32_t read(std::int64_t index, std::span<std::uint8_t> pixels,
+                    Random* /*random*/) const override {
+    require(index >= 0 && index < count_ && std::ssize(pixels) == size_ * size_ * 3,
+            "sample {} of {} cannot be read", index, count_);
+    Random random = random_.split(static_cast<std::uint64_t>(index));
+    const auto label = static_cast<std::int32_t>(random.below(1000));
+    for (std::size_t i = 0; i < pixels.size(); i += 8) {
+      const std::uint64_t bits = random.bits();
+      std::memcpy(pixels.data() + i, &bits, std::min<std::size_t>(8, pixels.size() - i));
+    }
+    // The three digits of the class tell how red, green and blue the image is.
+    const std::array digits = {label / 100, label / 10 % 10, label % 10};
+    for (std::size_t c = 0; c < 3; ++c) {
+      const auto tint = static_cast<std::uint8_t>(14 * digits[c]);
+      for (std::size_t i = c; i < pixels.size(); i += 3)
+        pixels[i] = static_cast<std::uint8_t>((pixels[i] >> 1) + tint);
+    }
+    return label;
+  }
+
+ private:
+  std::int64_t count_, size_;
+  Random random_;
+};
+
+}  // namespace
+
+DataSplit synthetic_imagenet(std::int64_t image_size) {
+  if (image_size < 1) throw UserError("images cannot be {} pixels wide", image_size);
+  const unsigned cores = std::thread::hardware_concurrency();
+  return {.train = std::make_shared<TintedNoise>(kTrain, image_size, 1),
+          .test = std::make_shared<TintedNoise>(kTest, image_size, 2),
+          .normalisation = imagenet_normalisation(),
+          .description = fmt::format("synthetic images of {0}x{0} pixels in 1000 classes, made to "
+                                     "measure speed",
+                                     image_size),
+          .loader_threads = static_cast<int>(std::clamp(cores / 2, 1U, 8U))};
+}
+
+}  // namespace tandem

@@ -1,0 +1,106 @@
+#include "layers/models/alexnet.h"
+
+#include "layers/conv2d.h"
+#include "layers/linear.h"
+#include "layers/models/image_size.h"
+#include "layers/sequential.h"
+#include "layers/simple.h"
+
+namespace tandem {
+namespace {
+
+constexpr std::int64_t kLeast = 63;  // pixels: what leaves one behind the last pool
+
+struct Filters {
+  std::int64_t count, window;
+  Convolution convolution;
+  bool norm = false, pool = false;  // behind the ReLU, in this order
+};
+
+// What follows a convolution is counted in the names, too: Sequential in PyTorch counts all.
+class Features {
+ public:
+  Features(const Shape& image, const Random& random) : shape_(image), random_(random) {}
+
+  void add(const Filters& f) {
+    layers_->add<Conv2d>(std::to_string(next_),
+                         Conv2d::Options{.in = shape_[2],
+                                         .out = f.count,
+                                         .window = f.window,
+                                         .convolution = f.convolution,
+                                         .bias = true},
+                         random_.split(static_cast<std::uint64_t>(next_)));
+    ++next_;
+    layers_->add<Relu>(std::to_string(next_++));
+    // The paper does not divide alpha by the size, as LocalResponseNorm does.
+    if (f.norm)
+      layers_->add<ResponseNorm>(std::to_string(next_++),
+                                 LocalResponseNorm{.size = 5, .alpha = 5e-4, .beta = 0.75, .k = 2});
+    const Pool overlapping{.window = 3, .stride = 2};
+    if (f.pool) layers_->add<MaxPool>(std::to_string(next_++), overlapping);
+
+    const auto after = [&](std::int64_t size) {
+      const std::int64_t positions = f.convolution.positions(size, f.window);
+      return f.pool ? (positions - overlapping.window) / overlapping.stride + 1 : positions;
+    };
+    shape_ = {after(shape_[0]), after(shape_[1]), f.count};
+  }
+
+  const Shape& shape() const { return shape_; }  // [h, w, c] of what comes out
+  std::unique_ptr<Sequential> take() { return std::move(layers_); }
+
+ private:
+  std::unique_ptr<Sequential> layers_ = std::make_unique<Sequential>();
+  Shape shape_;
+  Random random_;
+  int next_ = 0;
+};
+
+std::unique_ptr<Layer> make(std::initializer_list<Filters> filters, const Shape& image,
+                            std::int64_t classes, std::uint64_t seed) {
+  require_image("AlexNet", image, kLeast);
+  const Random random(seed, Purpose::weights);
+  Features features(image, random.split(0));
+  for (const Filters& f : filters) features.add(f);
+
+  const Shape flat = features.shape();
+  const Random r = random.split(1);
+  auto classifier = std::make_unique<Sequential>();
+  classifier->add<Dropout>("0", 0.5)
+      .add<Linear>("1", Linear::Options{.in = flat.count(), .out = 4096, .image = flat}, r.split(1))
+      .add<Relu>("2")
+      .add<Dropout>("3", 0.5)
+      .add<Linear>("4", 4096, 4096, Init::he_normal, r.split(4))
+      .add<Relu>("5")
+      .add<Linear>("6", 4096, classes, Init::xavier_normal, r.split(6));
+
+  auto model = std::make_unique<Sequential>();
+  model->add("features", features.take())
+      .add<Flatten>("flatten")
+      .add("classifier", std::move(classifier));
+  return model;
+}
+
+}  // namespace
+
+std::unique_ptr<Layer> alexnet_owt(const Shape& image, std::int64_t classes, std::uint64_t seed) {
+  return make({{64, 11, {.stride = 4, .padding = 2}, false, true},
+               {192, 5, {.padding = 2}, false, true},
+               {384, 3, {.padding = 1}},
+               {256, 3, {.padding = 1}},
+               {256, 3, {.padding = 1}, false, true}},
+              image, classes, seed);
+}
+
+std::unique_ptr<Layer> alexnet_classic(const Shape& image, std::int64_t classes,
+                                       std::uint64_t seed) {
+  // The padding of 2 makes 55 x 55 of 224 pixels; the paper means 227 without it.
+  return make({{96, 11, {.stride = 4, .padding = 2}, true, true},
+               {256, 5, {.padding = 2, .groups = 2}, true, true},
+               {384, 3, {.padding = 1}},
+               {384, 3, {.padding = 1, .groups = 2}},
+               {256, 3, {.padding = 1, .groups = 2}, false, true}},
+              image, classes, seed);
+}
+
+}  // namespace tandem

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "layers/layer.h"
+
+namespace tandem {
+
+// AlexNet for images of 224 pixels, in its two forms. For other sizes, from 63 pixels on, the first
+// fully connected layer is as wide as what is left of the image; smaller ones are a UserError.
+// Parameters are named features.0.weight … classifier.6.bias.
+
+// "One weird trick" (Krizhevsky, 2014): 64-192-384-256-256 filters, no groups, no response
+// normalisation; what torchvision calls alexnet. 61,100,840 parameters for 1,000 classes.
+std::unique_ptr<Layer> alexnet_owt(const Shape& image, std::int64_t classes, std::uint64_t seed);
+
+// As it won in 2012 (Krizhevsky, Sutskever and Hinton): 96-256-384-384-256 filters, of which the
+// second, fourth and fifth layer are in two groups, because the net lived on two GPUs, and local
+// response normalisation behind the first two. 60,965,224 parameters for 1,000 classes.
+std::unique_ptr<Layer> alexnet_classic(const Shape& image, std::int64_t classes,
+                                       std::uint64_t seed);
+
+}  // namespace tandem

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "layers/layer.h"
+
+namespace tandem {
+
+// The CIFAR100-CNN of the Pipe-SGD paper, after Caffe's cifar10_quick: three convolutions of 5×5
+// (32, 32 and 64 filters), each with ReLU and a pool that halves the image, and two fully connected
+// layers. For images of 8 pixels or more each way; else UserError. Parameters are named as
+// torch.nn.Sequential would name them: 0, 3, 6, 10 and 12.
+std::unique_ptr<Layer> cifar_cnn(const Shape& image, std::int64_t classes, std::uint64_t seed);
+
+// CIFAR100-Convex: the same net, in which only the last layer is trained. What comes before it
+// stays as the seed made it, or as a file of a trained net has it, so that the loss is convex.
+std::unique_ptr<Layer> cifar_convex(const Shape& image, std::int64_t classes, std::uint64_t seed);
+
+}  // namespace tandem

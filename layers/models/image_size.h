@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+
+#include "tensor/error.h"
+#include "tensor/shape.h"
+
+namespace tandem {
+
+// Throws UserError if an image [h, w, c] has fewer than `least` pixels one way.
+inline void require_image(const std::string& net, const Shape& image, std::int64_t least) {
+  require(image.rank() == 3, "an image is [height, width, channels], not {}", image);
+  if (image[0] < least || image[1] < least)
+    throw UserError("{} needs images of at least {} x {} pixels, not {} x {}", net, least, least,
+                    image[1], image[0]);
+}
+
+}  // namespace tandem

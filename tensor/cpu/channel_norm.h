@@ -1,0 +1,54 @@
+// What both directions of a batch normalisation share.
+#pragma once
+
+#include "tensor/backend.h"
+#include "tensor/cpu/channel_rows.h"
+
+namespace tandem {
+
+using After = ChannelNorm::After;
+
+// Calls f.template operator()<after>().
+template <class F>
+void with_after(After after, F&& f) {
+  if (after == After::nothing)
+    f.template operator()<After::nothing>();
+  else if (after == After::relu)
+    f.template operator()<After::relu>();
+  else
+    f.template operator()<After::add_relu>();
+}
+
+// The one place that says what z is: backward must find the bits of forward.
+template <class T>
+inline T normalized(T x, T mean, T scale, T bias) {
+  return (x - mean) * scale + bias;
+}
+
+// What is known per channel, each as wide as a row of ChannelRows.
+//   z  = (x - mean)·scale + bias                      forward
+//   dx = scale·dy' + slope·(x - mean) + offset        backward
+template <class T>
+struct Coefficients {
+  Coefficients(const ChannelNorm& norm, const ChannelRows& rows, const Device& device)
+      : memory(Tensor::empty({5, rows.width()}, DtypeOf<T>::value, device)) {
+    T** pointers[] = {&mean, &scale, &bias, &slope, &offset};
+    for (std::int64_t i = 0; i < 5; ++i) *pointers[i] = memory.data<T>() + i * rows.width();
+    const T *m = norm.mean.data<T>(), *inverse = norm.inverse_deviation.data<T>(),
+            *w = norm.weight.data<T>(), *b = norm.bias.data<T>();
+    rows.spread(mean, [=](std::int64_t c) { return m[c]; });
+    rows.spread(scale, [=](std::int64_t c) { return w[c] * inverse[c]; });
+    rows.spread(bias, [=](std::int64_t c) { return b[c]; });
+  }
+
+  Tensor memory;
+  T *mean, *scale, *bias;
+  T *slope, *offset;  // set by backward
+};
+
+// A tensor that this form of the operation may do without; the other one is never touched instead.
+inline const Tensor& or_else(const Tensor& x, const Tensor& other) {
+  return x.defined() ? x : other;
+}
+
+}  // namespace tandem

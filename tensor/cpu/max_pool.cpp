@@ -1,0 +1,129 @@
+#include <algorithm>
+#include <array>
+
+#include "tensor/cpu/pooling.h"
+#include "tensor/cpu/simd.h"
+
+namespace tandem {
+namespace {
+
+// The integer as wide as T: what comparing vectors of T gives.
+template <class T>
+using Place = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
+
+// A window's part of an image: its first pixel, its rows and columns, and where it begins in the
+// window of which it is a part.
+template <class T>
+struct Patch {
+  const T* x;
+  std::int64_t row_stride, channels;
+  Window rows, columns;
+  std::int64_t window;
+};
+
+// The maxima and their places of kVectors·lanes(V) channels, held in registers through the window.
+template <class V, class P, int kVectors, class T>
+void max_of_patch(const Patch<T>& patch, std::int64_t channel, T* y, std::uint8_t* winners) {
+  constexpr std::int64_t kStep = sizeof(V) / sizeof(T);
+  V best[kVectors];
+  P place[kVectors];
+  const auto first = static_cast<Place<T>>(patch.rows.offset * patch.window + patch.columns.offset);
+  for (int i = 0; i < kVectors; ++i) {
+    best[i] = load<V>(patch.x + channel + i * kStep);
+    place[i] = P{} + first;
+  }
+  const std::int64_t height = patch.rows.end - patch.rows.begin,
+                     width = patch.columns.end - patch.columns.begin;
+  for (std::int64_t r = 0; r < height; ++r) {
+    const T* x = patch.x + r * patch.row_stride + channel;
+    P here = P{} + (first + static_cast<Place<T>>(r * patch.window));
+    for (std::int64_t s = 0; s < width; ++s, x += patch.channels, here = here + 1)
+      for (int i = 0; i < kVectors; ++i) {
+        const V value = load<V>(x + i * kStep);
+        const auto better = (value > best[i]) | (value != value);
+        best[i] = better ? value : best[i];
+        place[i] = better ? here : place[i];
+      }
+  }
+  Place<T> places[kVectors * kStep];
+  for (int i = 0; i < kVectors; ++i) {
+    store(best[i], y + channel + i * kStep);
+    store(place[i], places + i * kStep);
+  }
+  for (std::int64_t c = 0; c < kVectors * kStep; ++c)
+    winners[channel + c] = static_cast<std::uint8_t>(places[c]);
+}
+
+template <class T>
+void max_of_patch(const Patch<T>& patch, T* y, std::uint8_t* winners) {
+  using V = Vector<T>;
+  using P = Vector<Place<T>>;
+  std::int64_t c = 0;
+  for (; c + 4 * kLanes<T> <= patch.channels; c += 4 * kLanes<T>)
+    max_of_patch<V, P, 4>(patch, c, y, winners);
+  for (; c + kLanes<T> <= patch.channels; c += kLanes<T>)
+    max_of_patch<V, P, 1>(patch, c, y, winners);
+  for (; c < patch.channels; ++c) max_of_patch<T, Place<T>, 1>(patch, c, y, winners);
+}
+
+}  // namespace
+
+void max_pool(const Pool& pool, const Tensor& x, const Tensor& y, const Tensor& winners,
+              ThreadPool& threads) {
+  const std::int64_t h = x.size(1), w = x.size(2), c = x.size(3), p = y.size(1), q = y.size(2);
+  const std::int64_t grain = std::max<std::int64_t>(1, 8 * 1024 / std::max<std::int64_t>(1, q * c));
+  with_float_type(x.dtype(), [&]<class T>() {
+    threads.run_ranges(y.size(0) * p, grain, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t row = begin; row < end; ++row) {
+        const Window rows(pool, row % p, h);
+        const T* image_row = x.data<T>() + (row / p * h + rows.begin) * w * c;
+        for (std::int64_t column = 0; column < q; ++column) {
+          const Window columns(pool, column, w);
+          const std::int64_t out = (row * q + column) * c;
+          max_of_patch(
+              Patch<T>{image_row + columns.begin * c, w * c, c, rows, columns, pool.window},
+              y.data<T>() + out, winners.data<std::uint8_t>() + out);
+        }
+      }
+    });
+  });
+}
+
+// dx[the winner of y[i]] += dy[i], image by image, in the order of y. Adding up, for every pixel,
+// the windows that it has won would read dy and the winners once per pixel of the window and is
+// slower, even with vectors.
+void max_pool_gradient(const Pool& pool, const Tensor& winners, const Tensor& dy, const Tensor& dx,
+                       bool accumulate, ThreadPool& threads) {
+  const std::int64_t h = dx.size(1), w = dx.size(2), c = dx.size(3), p = dy.size(1), q = dy.size(2);
+  // Where a place in the window lies, counted in elements from the window's first pixel.
+  std::array<std::int64_t, 256> offsets{};
+  for (std::int64_t i = 0; i < pool.window * pool.window; ++i)
+    offsets[static_cast<std::size_t>(i)] = (i / pool.window * w + i % pool.window) * c;
+
+  with_float_type(dy.dtype(), [&]<class T>() {
+    threads.run(dx.size(0), [&](std::int64_t n) {
+      T* image = dx.data<T>() + n * h * w * c;
+      std::int64_t ready = accumulate ? h : 0;  // rows zeroed: shortly before they are needed
+      const auto make_ready = [&](std::int64_t rows) {
+        if (rows <= ready) return;
+        std::fill(image + ready * w * c, image + rows * w * c, T{0});
+        ready = rows;
+      };
+      for (std::int64_t row = 0; row < p; ++row) {
+        make_ready(Window(pool, row, h).end);
+        for (std::int64_t column = 0; column < q; ++column) {
+          const std::int64_t from = ((n * p + row) * q + column) * c;
+          const T* __restrict g = dy.data<T>() + from;
+          const std::uint8_t* __restrict winner = winners.data<std::uint8_t>() + from;
+          // May lie before the image, in the padding; its winners do not.
+          const std::int64_t start =
+              ((row * pool.stride - pool.padding) * w + column * pool.stride - pool.padding) * c;
+          for (std::int64_t i = 0; i < c; ++i) image[start + i + offsets[winner[i]]] += g[i];
+        }
+      }
+      make_ready(h);
+    });
+  });
+}
+
+}  // namespace tandem

@@ -1,0 +1,180 @@
+// The convolutional nets: names, shapes and counts as PyTorch has them. Building a model makes no
+// weights (its ParameterSet does), so that the large ones cost nothing here.
+#include <doctest/doctest.h>
+
+#include <map>
+
+#include "layers/models/alexnet.h"
+#include "layers/models/cifar_cnn.h"
+#include "layers/models/resnet.h"
+#include "tests/support.h"
+
+using namespace tandem;
+using namespace tandem::test;
+
+namespace {
+
+const Shape kImageNet{224, 224, 3}, kCifar{32, 32, 3};
+
+// Of the weights, trained and fixed.
+std::int64_t count(Layer& model) {
+  std::int64_t total = 0;
+  for (const auto& [name, p] : model.parameters())
+    if (p->role != Role::statistic) total += p->shape.count();
+  return total;
+}
+
+std::map<std::string, Shape> shapes(Layer& model) {
+  std::map<std::string, Shape> all;
+  for (const auto& [name, p] : model.parameters()) all.emplace(name, p->shape);
+  return all;
+}
+
+// Of a forward of random weights over a batch of two.
+Shape logits(Layer& model, const Shape& image) {
+  const ParameterSet set(model.parameters(), cpu_device());
+  Tape tape;
+  tape.begin(Tape::Mode::inference);
+  const Var y = model.forward(
+      tape, Var{Tensor::zeros({2, image[0], image[1], image[2]}, Dtype::f32, set.device())});
+  return y.value.shape();
+}
+
+}  // namespace
+
+TEST_CASE("models: the CIFAR net is three convolutions and two fully connected layers") {
+  const auto model = cifar_cnn(kCifar, 100, 1);
+  const std::vector<std::pair<std::string, Shape>> expected = {
+      {"0.weight", {32, 5, 5, 3}},  {"0.bias", {32}},
+      {"3.weight", {32, 5, 5, 32}}, {"3.bias", {32}},
+      {"6.weight", {64, 5, 5, 32}}, {"6.bias", {64}},
+      {"10.weight", {64, 1024}},    {"10.bias", {64}},
+      {"12.weight", {100, 64}},     {"12.bias", {100}}};
+  const auto named = model->parameters();
+  REQUIRE(named.size() == expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    CHECK(named[i].name == expected[i].first);
+    CHECK(named[i].parameter->shape == expected[i].second);
+    CHECK(named[i].parameter->trained());
+  }
+  CHECK(named[6].parameter->image == Shape{4, 4, 64});
+  CHECK(count(*model) == 151'428);
+  CHECK(logits(*model, kCifar) == Shape{2, 100});
+}
+
+TEST_CASE("models: of the convex CIFAR net only the last layer is trained") {
+  const auto model = cifar_convex(kCifar, 100, 1), other = cifar_cnn(kCifar, 100, 1);
+  const ParameterSet set(model->parameters(), cpu_device());
+  REQUIRE(set.trained().size() == 2);
+  CHECK(set.trained()[0]->name == "12.weight");
+  CHECK(set.trained()[1]->name == "12.bias");
+  CHECK(set.count() == 151'428);
+  // It begins where the whole net begins.
+  const ParameterSet whole(other->parameters(), cpu_device());
+  for (std::size_t i = 0; i < whole.all().size(); ++i)
+    CHECK(set.all()[i]->value.to_host<float>() == whole.all()[i]->value.to_host<float>());
+
+  Tape tape;
+  tape.begin(Tape::Mode::training);
+  const Var y =
+      model->forward(tape, Var{random_tensor({2, 32, 32, 3}, 1, Dtype::f32, set.device())});
+  const std::vector<std::int32_t> labels = {1, 2};
+  tape.backward(softmax_cross_entropy(tape, y, Tensor::from(labels, {2}, set.device())), set);
+  CHECK(set.gradients().to_host<float>()[0] != 0);
+}
+
+TEST_CASE("models: AlexNet in both forms") {
+  const auto owt = alexnet_owt(kImageNet, 1000, 1);
+  CHECK(count(*owt) == 61'100'840);
+  const std::map<std::string, Shape> expected = {
+      {"features.0.weight", {64, 11, 11, 3}},   {"features.0.bias", {64}},
+      {"features.3.weight", {192, 5, 5, 64}},   {"features.3.bias", {192}},
+      {"features.6.weight", {384, 3, 3, 192}},  {"features.6.bias", {384}},
+      {"features.8.weight", {256, 3, 3, 384}},  {"features.8.bias", {256}},
+      {"features.10.weight", {256, 3, 3, 256}}, {"features.10.bias", {256}},
+      {"classifier.1.weight", {4096, 9216}},    {"classifier.1.bias", {4096}},
+      {"classifier.4.weight", {4096, 4096}},    {"classifier.4.bias", {4096}},
+      {"classifier.6.weight", {1000, 4096}},    {"classifier.6.bias", {1000}}};
+  CHECK(shapes(*owt) == expected);
+  for (const auto& [name, p] : owt->parameters())
+    if (name == "classifier.1.weight") CHECK(p->image == Shape{6, 6, 256});
+
+  for (const std::int64_t pixels : {224, 227}) {
+    const auto classic = alexnet_classic({pixels, pixels, 3}, 1000, 1);
+    CHECK(count(*classic) == 60'965'224);
+    const auto of = shapes(*classic);
+    CHECK(of.at("features.0.weight") == Shape{96, 11, 11, 3});
+    CHECK(of.at("features.4.weight") == Shape{256, 5, 5, 48});
+    CHECK(of.at("features.8.weight") == Shape{384, 3, 3, 256});
+    CHECK(of.at("features.10.weight") == Shape{384, 3, 3, 192});
+    CHECK(of.at("features.12.weight") == Shape{256, 3, 3, 192});
+  }
+}
+
+TEST_CASE("models: residual nets have torchvision's counts") {
+  const std::map<int, std::int64_t> counts = {
+      {18, 11'689'512}, {34, 21'797'672}, {50, 25'557'032}, {101, 44'549'160}, {152, 60'192'808}};
+  for (const int depth : resnet_depths()) {
+    CAPTURE(depth);
+    CHECK(count(*resnet(depth, kImageNet, 1000, 1)) == counts.at(depth));
+  }
+  // The paper's 0.27 M, 0.46 M, 0.66 M, 0.85 M and 1.7 M, and 2,752 for the two projections.
+  const std::map<int, std::int64_t> small = {
+      {20, 272'474}, {32, 466'906}, {44, 661'338}, {56, 855'770}, {110, 1'730'714}};
+  for (const int depth : cifar_resnet_depths()) {
+    CAPTURE(depth);
+    CHECK(count(*cifar_resnet(depth, kCifar, 10, 1)) == small.at(depth));
+  }
+  CHECK_THROWS_AS(resnet(20, kImageNet, 1000, 1), std::logic_error);
+  CHECK_THROWS_AS(cifar_resnet(18, kCifar, 10, 1), std::logic_error);
+}
+
+TEST_CASE("models: residual nets have torchvision's names, in its order") {
+  const auto basic = resnet(18, kImageNet, 1000, 1);
+  const auto named = basic->parameters();
+  const std::vector<std::string> first = {"conv1.weight",       "bn1.weight",
+                                          "bn1.bias",           "bn1.running_mean",
+                                          "bn1.running_var",    "layer1.0.conv1.weight",
+                                          "layer1.0.bn1.weight"};
+  for (std::size_t i = 0; i < first.size(); ++i) CHECK(named[i].name == first[i]);
+  CHECK(named.back().name == "fc.bias");
+  CHECK(named.size() == 102);  // torchvision's 122 less 20 counters
+
+  const auto of = shapes(*resnet(50, kImageNet, 1000, 1));
+  CHECK(of.size() == 267);  // 320 less 53
+  CHECK(of.at("conv1.weight") == Shape{64, 7, 7, 3});
+  CHECK(of.at("layer1.0.downsample.0.weight") == Shape{256, 1, 1, 64});
+  CHECK(of.at("layer1.0.downsample.1.running_var") == Shape{256});
+  CHECK(of.at("layer2.0.conv1.weight") == Shape{128, 1, 1, 256});
+  CHECK(of.at("layer2.0.conv2.weight") == Shape{128, 3, 3, 128});
+  CHECK(of.at("layer4.2.conv3.weight") == Shape{2048, 1, 1, 512});
+  CHECK(of.at("fc.weight") == Shape{1000, 2048});
+  CHECK(!of.contains("layer1.1.downsample.0.weight"));
+
+  const auto cifar = shapes(*cifar_resnet(20, kCifar, 10, 1));
+  CHECK(!cifar.contains("layer1.0.downsample.0.weight"));
+  CHECK(cifar.at("layer2.0.downsample.0.weight") == Shape{32, 1, 1, 16});
+  CHECK(cifar.at("fc.weight") == Shape{10, 64});
+}
+
+TEST_CASE("models: small images go through all of them") {
+  CHECK(logits(*cifar_resnet(20, {8, 8, 3}, 10, 1), {8, 8, 3}) == Shape{2, 10});
+  CHECK(logits(*resnet(18, {32, 32, 3}, 7, 1), {32, 32, 3}) == Shape{2, 7});
+  CHECK(logits(*alexnet_owt({63, 63, 3}, 7, 1), {63, 63, 3}) == Shape{2, 7});
+  CHECK(logits(*alexnet_classic({63, 63, 3}, 7, 1), {63, 63, 3}) == Shape{2, 7});
+}
+
+TEST_CASE("models: an image that is too small is refused with a sentence") {
+  CHECK(message_of<UserError>([] {
+          alexnet_owt({62, 70, 3}, 10, 1);
+        }) == "AlexNet needs images of at least 63 x 63 pixels, not 70 x 62");
+  CHECK(message_of<UserError>([] {
+          resnet(50, {16, 16, 3}, 10, 1);
+        }) == "ResNet-50 needs images of at least 32 x 32 pixels, not 16 x 16");
+  CHECK(message_of<UserError>([] {
+          cifar_resnet(20, {4, 32, 3}, 10, 1);
+        }) == "ResNet-20 needs images of at least 8 x 8 pixels, not 32 x 4");
+  CHECK(message_of<UserError>([] {
+          cifar_cnn({7, 7, 3}, 10, 1);
+        }) == "the CIFAR net needs images of at least 8 x 8 pixels, not 7 x 7");
+}

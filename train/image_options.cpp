@@ -1,0 +1,52 @@
+#include "train/image_options.h"
+
+#include <filesystem>
+
+#include "data/image_folder.h"
+#include "data/synthetic_imagenet.h"
+#include "tensor/error.h"
+
+namespace tandem {
+namespace {
+
+constexpr const char* kDefaultFolder = "datasets/imagenet";
+
+DataSplit open(const std::string& data, std::int64_t size, bool skip_bad_images) {
+  const bool there = data.empty() && std::filesystem::exists(kDefaultFolder);
+  if (data != "synthetic" && (!data.empty() || there))
+    return open_image_folder(there ? kDefaultFolder : data,
+                             {.image_size = size, .skip_bad_images = skip_bad_images});
+  if (skip_bad_images) throw UserError("--skip-bad-images needs a folder of images as --data");
+  DataSplit split = synthetic_imagenet(size);
+  if (data.empty())
+    split.description += fmt::format(", as there is no {} (see --data)", kDefaultFolder);
+  return split;
+}
+
+}  // namespace
+
+std::vector<OwnOption> ImageOptions::own() {
+  return {{.name = "--image-size",
+           .value = &image_size,
+           .value_name = "N",
+           .help = "Scale images to N x N pixels. Default: 224",
+           .most = 4096},
+          {.name = "--skip-bad-images",
+           .value = &skip_bad_images,
+           .help = "Take the next image in place of one that cannot be\n"
+                   "read, and list those at the end; else the run ends"},
+          {.name = "--loader-threads",
+           .value = &loader_threads,
+           .value_name = "N",
+           .help = "Threads that read images, for all workers together.\n"
+                   "Default: what suits the data and this machine",
+           .most = 1024}};
+}
+
+DataSplit open_images(const std::string& data, const ImageOptions& o) {
+  DataSplit split = open(data, o.image_size > 0 ? o.image_size : 224, o.skip_bad_images);
+  if (o.loader_threads > 0) split.loader_threads = static_cast<int>(o.loader_threads);
+  return split;
+}
+
+}  // namespace tandem
