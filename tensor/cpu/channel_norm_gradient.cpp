@@ -8,11 +8,11 @@
 namespace tandem {
 namespace {
 
-// dy' = 0 where y <= 0, else dy. `y` is read for add_relu only.
+// dy' = 0 where y, which is not negative, is 0; else dy. `y` is given for add_relu only.
 template <After kAfter, class T>
 inline T behind_relu(T dy, T x, T y, T mean, T scale, T bias) {
-  if constexpr (kAfter == After::relu) y = normalized(x, mean, scale, bias);
-  return kAfter != After::nothing && y <= 0 ? T{0} : dy;
+  if constexpr (kAfter == After::relu) y = kernels::relu_of(normalized(x, mean, scale, bias));
+  return kAfter != After::nothing && y == 0 ? T{0} : dy;
 }
 
 enum class Residual { none, write, add };
