@@ -81,7 +81,7 @@ objects := $(call object,$(lib_src) $(test_src) $(wildcard data/tools/*.cpp)) $(
 # ---- building ------------------------------------------------------------------------------------
 .PHONY: all tests detected
 all: $(programs)
-tests: $(BUILD)/tandem_tests $(programs)
+tests: $(BUILD)/tandem_tests $(programs) $(BUILD)/cifar_from_png
 
 $(programs): $(BUILD)/%: $(BUILD)/obj/apps/%/main.o $(BUILD)/libtandem.a
 	$(link)

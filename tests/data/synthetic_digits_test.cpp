@@ -19,7 +19,8 @@ TEST_CASE("synthetic digits: the same everywhere, different by seed, all classes
   CHECK(!std::ranges::equal(set->pixels(), other->pixels()));
   std::vector<int> count(10);
   std::vector<std::uint8_t> pixels(784);
-  for (std::int64_t i = 0; i < 200; ++i) ++count[static_cast<std::size_t>(set->read(i, pixels, nullptr))];
+  for (std::int64_t i = 0; i < 200; ++i)
+    ++count[static_cast<std::size_t>(set->read(i, pixels, nullptr))];
   CHECK(count == std::vector<int>(10, 20));
 }
 
