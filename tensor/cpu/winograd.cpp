@@ -123,8 +123,7 @@ void write_outputs(const Outputs<T>& out, const Tiles& tiles, std::int64_t tile,
                              [&](int i, int j) { return load<V>(from(i * kPoints + j) + c); },
                              [&](int i, int j, V v) {
                                T* to = pixel[i * m + j] + c;
-                               store(out.start == Start::sums ? load<V>(to) + v : v + bias,
-                                        to);
+                               store(out.start == Start::sums ? load<V>(to) + v : v + bias, to);
                              });
   });
 }
@@ -184,9 +183,7 @@ Tensor transform_filters_turned(const Tensor& filter, std::int64_t first, std::i
         using V = decltype(kind);
         both_ways<r, kPoints, V>(
             [](const std::array<V, r>& v) { return filter_transform<r, T>(v); },
-            [&](int i, int j) {
-              return load<V>(g + ((r - 1 - i) * r + r - 1 - j) * channels + c);
-            },
+            [&](int i, int j) { return load<V>(g + ((r - 1 - i) * r + r - 1 - j) * channels + c); },
             [&](int i, int j, V v) { store(v, to(i * kPoints + j, c)); });
       });
       if (channels % wide)
@@ -313,12 +310,8 @@ void gradient_of_filters(const Images<T>& x, const Images<T>& dy, std::int64_t p
                              .start = first + k == 0 ? Start::zero : Start::sums},
             panel.data<T>(),
             [&](std::int64_t row, int rows, T* to) {
-              const T* from = a.data<T>() + (e * count + k) * filters + row0 + row;
-              for (std::int64_t i = 0; i < deep; ++i, from += filters, to += kRows)
-                if (rows == kRows)
-                  copy<kRows>(from, to);
-                else
-                  std::copy_n(from, rows, to);
+              panels::copy_rows(a.data<T>() + (e * count + k) * filters + row0 + row, filters, deep,
+                                rows, to);
             },
             [&](std::int64_t row) {
               return sums.data<T>() + (e * filters + row0 + row) * channels;
