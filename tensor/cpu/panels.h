@@ -71,11 +71,13 @@ struct Block {
 };
 
 // pack(first, count, panel) fills a panel of A with rows [first, first + count); c_row(row) is
-// where the row's result goes. `panel` is room for one panel of A.
+// where the row's result goes. `panel` is room for one panel of A; it is cleared where the last one is
+// not full, since its other rows are multiplied all the same and denormal numbers take their time.
 template <class T, class Pack, class Row>
 void multiply_block(const Block<T>& block, T* panel, Pack&& pack, Row&& c_row) {
   constexpr int columns = kColumns<T>;
-  std::array<T, std::size_t{kRows} * columns> edge;  // for columns that do not fill a panel
+  std::array<T, std::size_t{kRows} * columns> edge{};  // for columns that do not fill a panel
+  if (block.rows % kRows) std::fill_n(panel, block.depth * kRows, T{0});
   for (std::int64_t first = 0; first < block.rows; first += kRows) {
     const int rows = static_cast<int>(std::min<std::int64_t>(kRows, block.rows - first));
     pack(first, rows, panel);

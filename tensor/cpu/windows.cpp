@@ -72,7 +72,7 @@ void Windows<T>::pack_columns(std::int64_t first, std::int64_t count, std::int64
   // A run ends within a panel only where the channels do not fill panels; the row is then put
   // together before it is cut.
   const bool whole = channels_ % wide == 0 && begin % wide == 0 && end % wide == 0;
-  std::array<T, kMostColumns> together;
+  std::array<T, kMostColumns> together{};
   for (std::int64_t i = 0; i < count; ++i) {
     const Corner here = corner(first + i);
     T* to = panels + i * wide;

@@ -33,7 +33,7 @@ class Windows {
                  T* panel) const;
 
   // The same piece with rows as the depth: panels[…][count][kColumns] of B, `pitch` apart. At most
-  // kMostColumns; those behind `end` in the last panel hold anything.
+  // kMostColumns; those behind `end` in the last panel are zero.
   static constexpr std::int64_t kMostColumns = 256;
   void pack_columns(std::int64_t first, std::int64_t count, std::int64_t begin, std::int64_t end,
                     T* panels, std::int64_t pitch) const;
