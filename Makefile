@@ -101,6 +101,8 @@ $(BUILD)/obj/%.o: %.cpp $(BUILD)/flags | detected
 	@mkdir -p $(@D)
 	@echo "  c++   $<"
 	@$(CXX) $(cpp_flags) $(cxx_flags) -c -o $@ $<
+# The innermost loop of convolutions.
+$(BUILD)/obj/tensor/cpu/panels.o: private cxx_flags += -ffp-contract=fast
 $(BUILD)/obj/dist/transport/mpi_transport.o: private cpp_flags += $(mpi_cpp_flags)
 $(BUILD)/obj/tests/apps/mpi_test.o: private cpp_flags += -DTANDEM_MPIEXEC='"$(MPIEXEC)"'
 

@@ -24,6 +24,35 @@ TEST_CASE("gradient: linear on a fixed input, with a fixed weight, with a fixed 
                   [&](Tape& t, const auto& v) { return linear(t, v[0], v[1], b); });
 }
 
+TEST_CASE("gradient: conv2d") {
+  const Var no_bias;
+  check_gradients({{2, 5, 4, 4}, {6, 3, 3, 2}, {6}}, [](Tape& t, const auto& x) {
+    return conv2d(t, x[0], x[1], x[2], {.stride = 2, .padding = 1, .groups = 2});
+  });
+  check_gradients({{2, 6, 7, 3}, {2, 2, 2, 3}}, [&](Tape& t, const auto& x) {
+    return conv2d(t, x[0], x[1], no_bias, {.dilation = 2});
+  });
+  for (const std::int64_t window : {3, 5})  // enough channels for Winograd's way
+    check_gradients({{1, 6, 7, 12}, {12, window, window, 12}, {12}}, [&](Tape& t, const auto& x) {
+      return conv2d(t, x[0], x[1], x[2], {.padding = 1});
+    });
+}
+
+TEST_CASE("gradient: conv2d refuses what does not fit") {
+  const Device device = cpu_device();
+  const auto conv = [&](const Shape& x, const Shape& filter, const Convolution& o) {
+    Tape tape;
+    tape.begin(Tape::Mode::inference);
+    conv2d(tape, Var{Tensor::zeros(x, Dtype::f32, device)},
+           Var{Tensor::zeros(filter, Dtype::f32, device)}, Var{}, o);
+  };
+  CHECK_NOTHROW(conv({1, 4, 4, 4}, {2, 3, 3, 4}, {}));
+  CHECK_THROWS_AS(conv({1, 4, 4, 4}, {2, 3, 3, 3}, {}), std::logic_error);
+  CHECK_THROWS_AS(conv({1, 2, 4, 4}, {2, 3, 3, 4}, {}), std::logic_error);
+  CHECK_THROWS_AS(conv({1, 4, 4, 4}, {3, 3, 3, 2}, {.groups = 2}), std::logic_error);
+  CHECK_THROWS_AS(conv({1, 4, 4, 4}, {2, 3, 3, 4}, {.stride = 0}), std::logic_error);
+}
+
 TEST_CASE("gradient: add") {
   check_gradients({{3, 4}, {3, 4}}, [](Tape& t, const auto& x) { return add(t, x[0], x[1]); });
 }

@@ -1,0 +1,112 @@
+#include "tensor/cpu/panels.h"
+
+#include <cstring>
+
+namespace tandem::panels {
+namespace {
+
+
+// The sums of kSomeRows rows. Compiled with fused multiply-adds (see the Makefile).
+template <int kSomeRows, class T>
+void multiply_rows(std::int64_t depth, const T* __restrict a, const T* __restrict b, T* const* c,
+                   const T* const* start) {
+  constexpr int kVectors = kColumns<T> / kLanes<T>;
+  Vector<T> sums[kSomeRows][kVectors];
+  unrolled<kSomeRows>([&](auto i) __attribute__((always_inline)) {
+    unrolled<kVectors>([&](auto j) __attribute__((always_inline)) {
+      sums[i][j] = start ? load<Vector<T>>(start[i] + j * kLanes<T>) : Vector<T>{};
+    });
+  });
+  for (std::int64_t k = 0; k < depth; ++k, a += kRows, b += kColumns<T>) {
+#if defined(__aarch64__)
+    Vector<T> rows[kSomeRows / kLanes<T>];
+    unrolled<kSomeRows / kLanes<T>>([&](auto i) __attribute__((always_inline)) {
+      rows[i] = load<Vector<T>>(a + i * kLanes<T>);
+    });
+    unrolled<kVectors>([&](auto j) __attribute__((always_inline)) {
+      const Vector<T> column = load<Vector<T>>(b + j * kLanes<T>);
+      unrolled<kSomeRows>([&](auto i) __attribute__((always_inline)) {
+        sums[i][j] =
+            add_product_with_lane<i % kLanes<T>>(sums[i][j], column, rows[i / kLanes<T>]);
+      });
+    });
+#else
+    Vector<T> columns[kVectors];
+    unrolled<kVectors>([&](auto j) __attribute__((always_inline)) {
+      columns[j] = load<Vector<T>>(b + j * kLanes<T>);
+    });
+    unrolled<kSomeRows>([&](auto i) __attribute__((always_inline)) {
+      unrolled<kVectors>([&](auto j)
+                             __attribute__((always_inline)) { sums[i][j] += columns[j] * a[i]; });
+    });
+#endif
+  }
+  unrolled<kSomeRows>([&](auto i) __attribute__((always_inline)) {
+    unrolled<kVectors>([&](auto j) __attribute__((always_inline)) {
+      store(sums[i][j], c[i] + j * kLanes<T>);
+    });
+  });
+}
+
+}  // namespace
+
+template <class T>
+void multiply(std::int64_t depth, const T* a, const T* b, int rows, T* const* c,
+              const T* const* start) {
+  if (rows == kRows) return multiply_rows<kRows>(depth, a, b, c, start);
+  // A panel that is not full: its other rows go nowhere.
+  std::array<T, kColumns<T>> nowhere{};
+  std::array<T*, kRows> to;
+  std::array<const T*, kRows> from;
+  for (int i = 0; i < kRows; ++i) {
+    to[i] = i < rows ? c[i] : nowhere.data();
+    from[i] = i < rows && start ? start[i] : nowhere.data();
+  }
+  const T* const* begin = start ? from.data() : nullptr;
+  if (3 * rows <= kRows) return multiply_rows<kRows / 3>(depth, a, b, to.data(), begin);
+  if (3 * rows <= 2 * kRows) return multiply_rows<2 * kRows / 3>(depth, a, b, to.data(), begin);
+  multiply_rows<kRows>(depth, a, b, to.data(), begin);
+}
+template void multiply(std::int64_t, const float*, const float*, int, float* const*,
+                       const float* const*);
+template void multiply(std::int64_t, const double*, const double*, int, double* const*,
+                       const double* const*);
+
+namespace {
+
+using Four [[gnu::vector_size(16)]] = float;
+
+// Four rows of four elements.
+[[gnu::always_inline]] inline void transpose_four(const float* const* rows, std::int64_t k,
+                                                  float* to, int pitch) {
+  Four r[4];
+  for (int i = 0; i < 4; ++i) std::memcpy(&r[i], rows[i] + k, sizeof(Four));
+  const Four low01 = __builtin_shufflevector(r[0], r[1], 0, 4, 1, 5);
+  const Four high01 = __builtin_shufflevector(r[0], r[1], 2, 6, 3, 7);
+  const Four low23 = __builtin_shufflevector(r[2], r[3], 0, 4, 1, 5);
+  const Four high23 = __builtin_shufflevector(r[2], r[3], 2, 6, 3, 7);
+  const Four columns[4] = {__builtin_shufflevector(low01, low23, 0, 1, 4, 5),
+                           __builtin_shufflevector(low01, low23, 2, 3, 6, 7),
+                           __builtin_shufflevector(high01, high23, 0, 1, 4, 5),
+                           __builtin_shufflevector(high01, high23, 2, 3, 6, 7)};
+  for (int i = 0; i < 4; ++i) std::memcpy(to + (k + i) * pitch, &columns[i], sizeof(Four));
+}
+
+}  // namespace
+
+template <class T>
+void transpose(const T* const* rows, int count, std::int64_t depth, T* panel, int pitch) {
+  int i = 0;
+  if constexpr (sizeof(T) == 4) {
+    // A last four that is not full overlaps with the one before.
+    for (; depth >= 4 && i + 4 <= count; i += 4)
+      for (std::int64_t k = 0; k < depth; k += 4)
+        transpose_four(rows + i, std::min(k, depth - 4), panel + i, pitch);
+  }
+  for (; i < count; ++i)
+    for (std::int64_t k = 0; k < depth; ++k) panel[k * pitch + i] = rows[i][k];
+}
+template void transpose(const float* const*, int, std::int64_t, float*, int);
+template void transpose(const double* const*, int, std::int64_t, double*, int);
+
+}  // namespace tandem::panels

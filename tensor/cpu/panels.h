@@ -1,0 +1,92 @@
+// Products of packed panels: the innermost loop of every convolution.
+//
+// A panel of A holds kRows rows of the left matrix, a panel of B kColumns columns of the right one,
+// both depth-major, so that the loop reads them straight through:
+//
+//     a[depth][kRows]    b[depth][kColumns]    c[i][j] = start[i][j] + Σ_k a[k][i] · b[k][j]
+//
+// The kRows × kColumns sums stay in registers all the while. Who multiplies packs: a panel of A is
+// some 12 KB and is multiplied with all panels of B while it is in the first-level cache; the
+// panels of B, a block of up to kDepth deep, stay in the second.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "tensor/cpu/simd.h"
+
+namespace tandem::panels {
+
+template <class T>
+inline constexpr int kColumns = 2 * kLanes<T>;
+inline constexpr int kRows = kVectorRegisters >= 32 ? 12 : 6;
+inline constexpr std::int64_t kDepth = 256;
+
+inline constexpr std::int64_t pieces(std::int64_t count, std::int64_t size) {
+  return (count + size - 1) / size;
+}
+inline constexpr std::int64_t rounded_up(std::int64_t count, std::int64_t size) {
+  return pieces(count, size) * size;
+}
+
+// One panel with another. c and start give each row's first element; a row of `start` may be shared
+// (a bias) or be c's own (to add to it); no start means zero.
+template <class T>
+void multiply(std::int64_t depth, const T* a, const T* b, int rows, T* const* c,
+              const T* const* start);
+extern template void multiply(std::int64_t, const float*, const float*, int, float* const*,
+                              const float* const*);
+extern template void multiply(std::int64_t, const double*, const double*, int, double* const*,
+                              const double* const*);
+
+// panel[depth][pitch] = the transpose of `rows` rows of `depth` elements; pitch ≥ rows. Elements
+// between rows and pitch are left as they are.
+template <class T>
+void transpose(const T* const* rows, int count, std::int64_t depth, T* panel, int pitch);
+extern template void transpose(const float* const*, int, std::int64_t, float*, int);
+extern template void transpose(const double* const*, int, std::int64_t, double*, int);
+
+// What the sums of a block begin with.
+enum class Start { zero, bias, sums };
+
+// All panels of a block: rows [0, rows) of A times `columns` columns of B.
+template <class T>
+struct Block {
+  std::int64_t rows, columns, depth;
+  const T* b;            // panels of [depth][kColumns]
+  std::int64_t b_pitch;  // elements from one panel of b to the next
+  Start start = Start::zero;
+  const T* bias = nullptr;  // [columns]
+};
+
+// pack(first, count, panel) fills a panel of A with rows [first, first + count); c_row(row) is
+// where the row's result goes. `panel` is room for one panel of A.
+template <class T, class Pack, class Row>
+void multiply_block(const Block<T>& block, T* panel, Pack&& pack, Row&& c_row) {
+  constexpr int columns = kColumns<T>;
+  std::array<T, std::size_t{kRows} * columns> edge;  // for columns that do not fill a panel
+  for (std::int64_t first = 0; first < block.rows; first += kRows) {
+    const int rows = static_cast<int>(std::min<std::int64_t>(kRows, block.rows - first));
+    pack(first, rows, panel);
+    std::array<T*, kRows> c, at;
+    std::array<const T*, kRows> start;
+    for (int i = 0; i < rows; ++i) c[i] = c_row(first + i);
+    for (std::int64_t j = 0; j < block.columns; j += columns) {
+      const std::int64_t wide = std::min<std::int64_t>(columns, block.columns - j);
+      const bool whole = wide == columns;
+      for (int i = 0; i < rows; ++i) {
+        at[i] = whole ? c[i] + j : edge.data() + i * columns;
+        const T* from = block.start == Start::bias ? block.bias + j : c[i] + j;
+        start[i] = whole ? from : at[i];
+        if (!whole && block.start != Start::zero) std::copy_n(from, wide, at[i]);
+      }
+      multiply(block.depth, panel, block.b + j / columns * block.b_pitch, rows, at.data(),
+               block.start == Start::zero ? nullptr : start.data());
+      if (!whole)
+        for (int i = 0; i < rows; ++i) std::copy_n(at[i], wide, c[i] + j);
+    }
+  }
+}
+
+}  // namespace tandem::panels

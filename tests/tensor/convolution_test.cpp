@@ -1,0 +1,161 @@
+// The CPU's convolutions beside the obvious loop over all products, in all geometries.
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "tests/support.h"
+
+using namespace tandem;
+using namespace tandem::test;
+
+namespace {
+
+struct Case {
+  Shape x, filter;
+  Convolution convolution = {};
+
+  Shape y() const {
+    return {x[0], convolution.positions(x[1], filter[1]), convolution.positions(x[2], filter[2]),
+            filter[0]};
+  }
+};
+
+// Calls f(x index, filter index, y index) for every product of the convolution.
+template <class F>
+void each_product(const Case& c, F&& f) {
+  const Convolution& o = c.convolution;
+  const Shape x = c.x, filter = c.filter, y = c.y();
+  const std::int64_t group_k = filter[0] / o.groups;
+  for (std::int64_t n = 0; n < y[0]; ++n)
+    for (std::int64_t p = 0; p < y[1]; ++p)
+      for (std::int64_t q = 0; q < y[2]; ++q)
+        for (std::int64_t r = 0; r < filter[1]; ++r)
+          for (std::int64_t s = 0; s < filter[2]; ++s) {
+            const std::int64_t h = p * o.stride + r * o.dilation - o.padding;
+            const std::int64_t w = q * o.stride + s * o.dilation - o.padding;
+            if (h < 0 || h >= x[1] || w < 0 || w >= x[2]) continue;
+            for (std::int64_t k = 0; k < y[3]; ++k)
+              for (std::int64_t i = 0; i < filter[3]; ++i)
+                f(static_cast<std::size_t>(((n * x[1] + h) * x[2] + w) * x[3] +
+                                           k / group_k * filter[3] + i),
+                  static_cast<std::size_t>(((k * filter[1] + r) * filter[2] + s) * filter[3] + i),
+                  static_cast<std::size_t>(((n * y[1] + p) * y[2] + q) * y[3] + k));
+          }
+}
+
+std::vector<double> host(const Tensor& x) {
+  return with_float_type(x.dtype(), [&]<class T>() {
+    const auto values = x.to_host<T>();
+    return std::vector<double>(values.begin(), values.end());
+  });
+}
+
+// The largest difference, relative to the largest value expected.
+double error(const Tensor& x, const std::vector<double>& expected) {
+  const auto values = host(x);
+  REQUIRE(values.size() == expected.size());
+  double worst = 0, largest = 1e-30;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    worst = std::max(worst, std::abs(values[i] - expected[i]));
+    largest = std::max(largest, std::abs(expected[i]));
+  }
+  return worst / largest;
+}
+
+// Winograd's transforms cost some digits, see docs/convolution.md.
+double tolerance(Dtype dtype) { return dtype == Dtype::f64 ? 1e-12 : 2e-5; }
+
+void check(const Case& c, Dtype dtype, int threads) {
+  CAPTURE(fmt::format("x {}, filter {}, stride {}, padding {}, dilation {}, {} groups, {}", c.x,
+                      c.filter, c.convolution.stride, c.convolution.padding, c.convolution.dilation,
+                      c.convolution.groups, name_of(dtype)));
+  const Device device = cpu_device(threads);
+  Backend& backend = device.backend();
+  const Tensor x = random_tensor(c.x, 1, dtype, device);
+  const Tensor filter = random_tensor(c.filter, 2, dtype, device);
+  const Tensor bias = random_tensor({c.filter[0]}, 3, dtype, device);
+  const Tensor dy = random_tensor(c.y(), 4, dtype, device);
+  const auto vx = host(x), vf = host(filter), vb = host(bias), vdy = host(dy);
+
+  for (const bool with_bias : {false, true}) {
+    std::vector<double> expected(vdy.size());
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      expected[i] = with_bias ? vb[i % vb.size()] : 0;
+    each_product(c, [&](auto i, auto j, auto l) { expected[l] += vx[i] * vf[j]; });
+    const Tensor y = Tensor::empty(c.y(), dtype, device);
+    backend.conv2d(c.convolution, x, filter, with_bias ? bias : Tensor(), y);
+    CHECK(error(y, expected) <= tolerance(dtype));
+  }
+  for (const bool accumulate : {false, true}) {
+    const Tensor dx = random_tensor(c.x, 5, dtype, device);
+    auto expected = accumulate ? host(dx) : std::vector<double>(vx.size());
+    each_product(c, [&](auto i, auto j, auto l) { expected[i] += vdy[l] * vf[j]; });
+    backend.conv2d_data_gradient(c.convolution, dy, filter, dx, accumulate);
+    CHECK(error(dx, expected) <= tolerance(dtype));
+
+    const Tensor df = random_tensor(c.filter, 6, dtype, device);
+    auto expected_df = accumulate ? host(df) : std::vector<double>(vf.size());
+    each_product(c, [&](auto i, auto j, auto l) { expected_df[j] += vx[i] * vdy[l]; });
+    backend.conv2d_filter_gradient(c.convolution, x, dy, df, accumulate);
+    CHECK(error(df, expected_df) <= tolerance(dtype));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("convolution: windows, strides, paddings, dilations and groups") {
+  for (const Dtype dtype : {Dtype::f32, Dtype::f64})
+    for (const std::int64_t window : {1, 2, 3, 5})
+      for (const std::int64_t stride : {1, 2, 3})
+        for (const std::int64_t padding : {0, 1, 2, 5})
+          for (const std::int64_t dilation : {1, 2})
+            check({{2, 9, 10, 6}, {4, window, window, 3}, {stride, padding, dilation, 2}}, dtype,
+                  2);
+}
+
+TEST_CASE("convolution: channels that do and do not fill vectors") {
+  for (const std::int64_t channels : {1, 3, 8, 16, 33})
+    for (const std::int64_t filters : {1, 7, 12, 16, 40})
+      for (const std::int64_t window : {1, 3, 5})
+        check({{3, 7, 6, channels}, {filters, window, window, channels}, {1, window / 2}},
+              Dtype::f32, 2);
+}
+
+TEST_CASE("convolution: the shapes of the nets, in small") {
+  check({{2, 31, 31, 3}, {24, 11, 11, 3}, {4, 2}}, Dtype::f32, 2);  // AlexNet's first
+  check({{2, 27, 27, 3}, {16, 7, 7, 3}, {2, 3}}, Dtype::f32, 2);    // ResNet's first
+  check({{1, 13, 13, 40}, {20, 3, 3, 40}, {1, 1}}, Dtype::f32, 2);  // deep enough for two blocks
+  check({{2, 14, 14, 24}, {100, 3, 3, 24}, {2, 1}}, Dtype::f32, 2);
+  check({{2, 15, 13, 64}, {70, 1, 1, 64}, {2, 0}}, Dtype::f32, 2);  // a shortcut
+  check({{40, 6, 6, 300}, {80, 1, 1, 300}}, Dtype::f32, 2);         // several tiles
+  check({{1, 12, 11, 8}, {8, 3, 2, 8}, {1, 1}}, Dtype::f32, 2);     // not square
+}
+
+TEST_CASE("convolution: windows larger than the image, images of one pixel, no images") {
+  check({{2, 1, 1, 4}, {4, 3, 3, 4}, {1, 1}}, Dtype::f32, 2);
+  check({{2, 2, 3, 4}, {4, 5, 5, 4}, {1, 2}}, Dtype::f32, 2);
+  check({{1, 4, 4, 2}, {2, 1, 1, 2}, {5, 0}}, Dtype::f32, 2);  // most pixels are never read
+  check({{0, 4, 4, 2}, {2, 3, 3, 2}, {1, 1}}, Dtype::f32, 2);
+}
+
+TEST_CASE("convolution: the bits do not depend on the number of threads") {
+  for (const Case& c : {Case{{4, 20, 20, 16}, {32, 3, 3, 16}, {1, 1}},
+                        Case{{4, 20, 20, 16}, {32, 3, 3, 16}, {2, 1}},
+                        Case{{4, 20, 20, 16}, {32, 5, 5, 16}, {1, 2}}}) {
+    const auto all = [&](int threads) {
+      const Device device = cpu_device(threads);
+      const Tensor x = random_tensor(c.x, 1, Dtype::f32, device);
+      const Tensor filter = random_tensor(c.filter, 2, Dtype::f32, device);
+      const Tensor y = Tensor::empty(c.y(), Dtype::f32, device);
+      const Tensor dx = Tensor::empty(c.x, Dtype::f32, device);
+      const Tensor df = Tensor::empty(c.filter, Dtype::f32, device);
+      device.backend().conv2d(c.convolution, x, filter, Tensor(), y);
+      device.backend().conv2d_data_gradient(c.convolution, y, filter, dx, false);
+      device.backend().conv2d_filter_gradient(c.convolution, x, y, df, false);
+      return std::array{host(y), host(dx), host(df)};
+    };
+    const auto one = all(1);
+    CHECK(all(2) == one);
+    CHECK(all(5) == one);
+  }
+}
