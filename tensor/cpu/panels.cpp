@@ -5,7 +5,6 @@
 namespace tandem::panels {
 namespace {
 
-
 // The sums of kSomeRows rows. Compiled with fused multiply-adds (see the Makefile).
 template <int kSomeRows, class T>
 void multiply_rows(std::int64_t depth, const T* __restrict a, const T* __restrict b, T* const* c,
@@ -26,8 +25,7 @@ void multiply_rows(std::int64_t depth, const T* __restrict a, const T* __restric
     unrolled<kVectors>([&](auto j) __attribute__((always_inline)) {
       const Vector<T> column = load<Vector<T>>(b + j * kLanes<T>);
       unrolled<kSomeRows>([&](auto i) __attribute__((always_inline)) {
-        sums[i][j] =
-            add_product_with_lane<i % kLanes<T>>(sums[i][j], column, rows[i / kLanes<T>]);
+        sums[i][j] = add_product_with_lane<i % kLanes<T>>(sums[i][j], column, rows[i / kLanes<T>]);
       });
     });
 #else

@@ -123,8 +123,7 @@ void write_outputs(const Outputs<T>& out, const Tiles& tiles, std::int64_t tile,
                              [&](int i, int j) { return load<V>(from(i * kPoints + j) + c); },
                              [&](int i, int j, V v) {
                                T* to = pixel[i * m + j] + c;
-                               store(out.start == Start::sums ? load<V>(to) + v : v + bias,
-                                        to);
+                               store(out.start == Start::sums ? load<V>(to) + v : v + bias, to);
                              });
   });
 }
@@ -184,9 +183,7 @@ Tensor transform_filters_turned(const Tensor& filter, std::int64_t first, std::i
         using V = decltype(kind);
         both_ways<r, kPoints, V>(
             [](const std::array<V, r>& v) { return filter_transform<r, T>(v); },
-            [&](int i, int j) {
-              return load<V>(g + ((r - 1 - i) * r + r - 1 - j) * channels + c);
-            },
+            [&](int i, int j) { return load<V>(g + ((r - 1 - i) * r + r - 1 - j) * channels + c); },
             [&](int i, int j, V v) { store(v, to(i * kPoints + j, c)); });
       });
       if (channels % wide)
