@@ -70,23 +70,26 @@ ld_libs := $(LDLIBS) -lopenblas -lfmt -lz $(mpi_ld_flags)
 # ---- sources -------------------------------------------------------------------------------------
 cuda_src := $(if $(filter 1,$(CUDA)),$(wildcard tensor/cuda/*.cu))
 mpi_src := dist/transport/mpi_$(if $(filter 1,$(MPI)),transport,stub).cpp
-lib_src := $(filter-out tensor/cuda/% dist/transport/mpi_transport.cpp dist/transport/mpi_stub.cpp,$(shell find tensor autograd layers data dist train -name '*.cpp' | sort)) \
+lib_src := $(filter-out tensor/cuda/% data/tools/% dist/transport/mpi_transport.cpp dist/transport/mpi_stub.cpp,$(shell find tensor autograd layers data dist train -name '*.cpp' | sort)) \
   $(mpi_src) $(if $(cuda_src),$(cuda_src),tensor/cuda/stub.cpp)
 test_src := $(shell find tests -name '*.cpp' | sort)
 apps := $(patsubst apps/%/main.cpp,%,$(wildcard apps/*/main.cpp))
 object = $(patsubst %,$(BUILD)/obj/%.o,$(basename $(1)))
 programs := $(addprefix $(BUILD)/,$(apps))
-objects := $(call object,$(lib_src) $(test_src)) $(apps:%=$(BUILD)/obj/apps/%/main.o)
+objects := $(call object,$(lib_src) $(test_src) $(wildcard data/tools/*.cpp)) $(apps:%=$(BUILD)/obj/apps/%/main.o)
 
 # ---- building ------------------------------------------------------------------------------------
 .PHONY: all tests detected
 all: $(programs)
-tests: $(BUILD)/tandem_tests $(programs)
+tests: $(BUILD)/tandem_tests $(programs) $(BUILD)/cifar_from_png
 
 $(programs): $(BUILD)/%: $(BUILD)/obj/apps/%/main.o $(BUILD)/libtandem.a
 	$(link)
 $(BUILD)/bench_kernels: private ld_libs += -lbenchmark
 $(BUILD)/tandem_tests: $(call object,$(test_src)) $(BUILD)/libtandem.a $(BUILD)/sources
+	$(link)
+# What data/fetch builds when it needs it: of few files, so that it takes seconds.
+$(BUILD)/cifar_from_png: $(call object,data/tools/cifar_from_png.cpp data/decode_image.cpp tensor/error.cpp)
 	$(link)
 define link
 	@echo "  link  $@"
@@ -160,7 +163,7 @@ bench: $(addprefix $(BUILD)/,$(filter bench_% %_bench,$(apps)))
 	@scripts/bench $(BUILD) $(if $(filter 1,$(MPI)),"$(MPIEXEC)")
 
 data:
-	@data/fetch
+	+@data/fetch
 
 cxx_files = $(shell find tensor autograd layers data dist train apps tests -name '*.h' -o -name '*.cpp' -o -name '*.cu')
 have_clang_format = command -v clang-format >/dev/null || { echo "clang-format is not installed" >&2; exit 2; }
@@ -180,7 +183,7 @@ help:
 	@echo "make check-netns  compare the emulated link with shaped network namespaces (needs root)"
 	@echo "make bench        time kernels, compressors, links, all-reduce (beside MPI's) and a training step"
 	@echo "                  (beside PyTorch's, if it is installed)"
-	@echo "make data         fetch MNIST and Fashion-MNIST into datasets/"
+	@echo "make data         fetch MNIST, Fashion-MNIST, CIFAR-10 and CIFAR-100 into datasets/"
 	@echo "make deps         install missing libraries with apt"
 	@echo "make format       format the sources; make format-check only looks"
 	@echo "make clean        remove build/"

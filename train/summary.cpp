@@ -76,6 +76,14 @@ Json ranks_json(const Summary& s) {
   return ranks;
 }
 
+// Enough of them to see what is wrong.
+std::vector<std::string> first_skipped(const Summary& s) {
+  constexpr std::size_t kNamed = 5;
+  std::vector<std::string> first(s.skipped.begin(), s.skipped.end());
+  first.resize(std::min(first.size(), kNamed));
+  return first;
+}
+
 Json options_json(const TrainOptions& o) {
   Json json = {{"algo", o.algo},
                {"workers", o.workers},
@@ -163,6 +171,7 @@ std::string to_json(const Summary& s) {
                      {"train_loss", s.train_loss},
                      {"test_accuracy", s.test_accuracy},
                      {"samples_per_s", s.samples_per_s()},
+                     {"skipped_images", {{"count", s.skipped.size()}, {"first", first_skipped(s)}}},
                      {"peak_memory_mb", peak_memory_mb()},
                      {"weights_hash", s.weights_hash}};
   // Paths need not be UTF-8, JSON must be.
@@ -234,6 +243,13 @@ std::string to_text(const Summary& s) {
   }
   text += fmt::format("\n  test accuracy  {:.2f}%\n  weights hash   {}\n", 100 * s.test_accuracy,
                       s.weights_hash);
+  if (!s.skipped.empty()) {
+    text += fmt::format("\n  {} broken images were skipped:\n", s.skipped.size());
+    const auto first = first_skipped(s);
+    for (const std::string& what : first) text += fmt::format("    {}\n", what);
+    if (first.size() < s.skipped.size())
+      text += fmt::format("    and {} more\n", s.skipped.size() - first.size());
+  }
   return text;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@ struct Summary {
   double train_loss = 0;             // mean over the iterations of the last epoch
   double test_accuracy = 0;
   std::string weights_hash;
+  std::set<std::string> skipped;  // broken images that were left out, by any worker
 
   double samples_per_s() const;
   double iteration_s() const { return iterations ? wall_s / static_cast<double>(iterations) : 0; }

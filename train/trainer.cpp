@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <optional>
 
 #include "dist/launch.h"
@@ -179,6 +180,26 @@ std::vector<RankReport> collect(Communication& communication, RankReport own,
   });
 }
 
+// The images that any worker has skipped; complete on rank 0.
+std::set<std::string> collect_skipped(const DataSplit& data, int workers,
+                                      Communication* communication) {
+  if (!data.skipped) return {};
+  std::set<std::string> all = data.skipped->all();
+  if (!communication) return all;
+  Bytes own;
+  for (const std::string& what : all) {
+    const auto bytes = std::as_bytes(std::span(what.c_str(), what.size() + 1));
+    own.insert(own.end(), bytes.begin(), bytes.end());
+  }
+  communication->call([&] {
+    for (const Bytes& bytes : gather(communication->transport(), workers, own))
+      for (std::size_t at = 0; at < bytes.size();
+           at += std::strlen(reinterpret_cast<const char*>(bytes.data()) + at) + 1)
+        all.insert(reinterpret_cast<const char*>(bytes.data()) + at);
+  });
+  return all;
+}
+
 // All ranks together, servers too.
 NetworkCost calibrate_all(Communication& communication, const TrainOptions& o,
                           const Compressor& compressor) {
@@ -224,6 +245,7 @@ void run_worker(const Task& task, const DataSplit& data, const TrainOptions& o,
   if (const std::string broken = first_not_finite(worker->parameters()); !broken.empty())
     throw SystemError("training diverged: {} is not finite any more; try a lower --lr", broken);
 
+  summary.skipped = collect_skipped(data, o.workers, communication);
   if (communication) {
     summary.ranks = collect(*communication, {}, worker->spans());
   } else {

@@ -1,5 +1,5 @@
 // Rates of the CPU backend's calls: GFLOP/s of the products of MNIST-MLP, GB/s of the loops beside
-// memcpy. `--benchmark_filter=REGEX` picks some.
+// memcpy, counting what must be read and written at least. `--benchmark_filter=REGEX` picks some.
 #include <benchmark/benchmark.h>
 
 #include <cstring>
@@ -89,6 +89,122 @@ void sum_rows(benchmark::State& state) {
   });
 }
 
+// Images [n, h, w, c] and what several calls on them need; `bytes` counts one call's traffic.
+struct Images {
+  explicit Images(benchmark::State& state)
+      : device(cpu_device(static_cast<int>(state.range(4)))),
+        shape{state.range(0), state.range(1), state.range(2), state.range(3)},
+        norm{.mean = channels(),
+             .inverse_deviation = channels(),
+             .weight = channels(),
+             .bias = channels()},
+        running{channels(), channels()} {}
+  Tensor channels() { return filled({shape[3]}, device); }
+  Tensor image() { return filled(shape, device); }
+  Tensor pooled(const Pool& pool) {
+    return filled({shape[0], pool.positions(shape[1]), pool.positions(shape[2]), shape[3]}, device);
+  }
+  void measure(benchmark::State& state, std::int64_t bytes, auto call) {
+    for (auto _ : state) {
+      call(device.backend());
+      benchmark::ClobberMemory();
+    }
+    state.SetBytesProcessed(state.iterations() * bytes);
+  }
+
+  Device device;
+  Shape shape;
+  ChannelNorm norm;
+  RunningStatistics running;
+};
+
+// Statistics and y; then the sums and dx: two passes each.
+void batch_norm(benchmark::State& state, ChannelNorm::After after) {
+  Images m(state);
+  m.norm.after = after;
+  const Tensor x = m.image(), y = m.image();
+  const Tensor residual = after == ChannelNorm::After::add_relu ? m.image() : Tensor();
+  m.measure(state, (residual.defined() ? 16 : 12) * x.count(), [&](Backend& backend) {
+    backend.batch_statistics(x, 1e-5, m.norm.mean, m.norm.inverse_deviation, m.running);
+    backend.channel_norm(m.norm, x, residual, y);
+  });
+}
+void batch_norm_gradient(benchmark::State& state, ChannelNorm::After after) {
+  Images m(state);
+  m.norm.after = after;
+  const bool add = after == ChannelNorm::After::add_relu;
+  const Tensor x = m.image(), y = m.image(), dy = m.image();
+  const ChannelNormGradients into{
+      {m.image()}, {add ? m.image() : Tensor()}, {m.channels()}, {m.channels()}};
+  m.measure(state, (add ? 28 : 20) * x.count(),
+            [&](Backend& backend) { backend.channel_norm_gradient(m.norm, x, y, dy, into); });
+}
+void batch_norm_inference(benchmark::State& state) {
+  Images m(state);
+  const Tensor x = m.image(), y = m.image();
+  m.norm.after = ChannelNorm::After::relu;
+  m.measure(state, 8 * x.count(), [&](Backend& b) { b.channel_norm(m.norm, x, Tensor(), y); });
+}
+void batch_statistics(benchmark::State& state) {
+  Images m(state);
+  const Tensor x = m.image();
+  m.measure(state, 4 * x.count(), [&](Backend& backend) {
+    backend.batch_statistics(x, 1e-5, m.norm.mean, m.norm.inverse_deviation, m.running);
+  });
+}
+
+constexpr Pool kMaxPool{.window = 3, .stride = 2, .padding = 1};
+constexpr Pool kAveragePool{.window = 2, .stride = 2};
+void max_pool(benchmark::State& state) {
+  Images m(state);
+  const Tensor x = m.image(), y = m.pooled(kMaxPool);
+  const Tensor winners = Tensor::empty(y.shape(), Dtype::u8, m.device);
+  m.measure(state, 4 * x.count() + 5 * y.count(),
+            [&](Backend& backend) { backend.max_pool(kMaxPool, x, y, winners); });
+}
+void max_pool_gradient(benchmark::State& state) {
+  Images m(state);
+  const Tensor x = m.image(), y = m.pooled(kMaxPool);
+  const Tensor winners = Tensor::empty(y.shape(), Dtype::u8, m.device);
+  m.device.backend().max_pool(kMaxPool, x, y, winners);
+  m.measure(state, 4 * x.count() + 5 * y.count(),
+            [&](Backend& backend) { backend.max_pool_gradient(kMaxPool, winners, y, x, false); });
+}
+void average_pool(benchmark::State& state) {
+  Images m(state);
+  const Tensor x = m.image(), y = m.pooled(kAveragePool);
+  m.measure(state, 4 * (x.count() + y.count()),
+            [&](Backend& backend) { backend.average_pool(kAveragePool, x, y); });
+}
+void average_pool_gradient(benchmark::State& state) {
+  Images m(state);
+  const Tensor x = m.image(), y = m.pooled(kAveragePool);
+  m.measure(state, 4 * (x.count() + y.count()),
+            [&](Backend& backend) { backend.average_pool_gradient(kAveragePool, y, x, false); });
+}
+void global_average_pool(benchmark::State& state) {
+  Images m(state);
+  const Tensor x = m.image(), y = filled({m.shape[0], m.shape[3]}, m.device);
+  m.measure(state, 4 * x.count(), [&](Backend& backend) { backend.global_average_pool(x, y); });
+}
+void global_average_pool_gradient(benchmark::State& state) {
+  Images m(state);
+  const Tensor x = m.image(), y = filled({m.shape[0], m.shape[3]}, m.device);
+  m.measure(state, 4 * x.count(),
+            [&](Backend& backend) { backend.global_average_pool_gradient(y, x, false); });
+}
+void response_norm(benchmark::State& state) {
+  Images m(state);
+  const Tensor x = m.image(), y = m.image();
+  m.measure(state, 8 * x.count(), [&](Backend& b) { b.local_response_norm({}, x, y); });
+}
+void response_norm_gradient(benchmark::State& state) {
+  Images m(state);
+  const Tensor x = m.image(), dy = m.image(), dx = m.image();
+  m.measure(state, 12 * x.count(),
+            [&](Backend& b) { b.local_response_norm_gradient({}, x, dy, dx, false); });
+}
+
 }  // namespace
 
 // In the second-level cache, and out of it.
@@ -108,5 +224,30 @@ LOOP(add);
 LOOP(dropout);
 LOOP(sgd);
 LOOP(sum_rows);
+
+// Of ResNet-50 on ImageNet, ResNet-20 on CIFAR, and the former's later stages.
+#define IMAGES(benchmark)                              \
+  benchmark->ArgNames({"n", "h", "w", "c", "threads"}) \
+      ->Args({8, 56, 56, 64, 1})                       \
+      ->Args({8, 56, 56, 64, 2})                       \
+      ->Args({128, 32, 32, 16, 1})                     \
+      ->Args({4, 14, 14, 1024, 1})                     \
+      ->UseRealTime()
+IMAGES(BENCHMARK(batch_statistics));
+IMAGES(BENCHMARK(batch_norm_inference));
+IMAGES(BENCHMARK_CAPTURE(batch_norm, alone, ChannelNorm::After::nothing));
+IMAGES(BENCHMARK_CAPTURE(batch_norm, relu, ChannelNorm::After::relu));
+IMAGES(BENCHMARK_CAPTURE(batch_norm, add_relu, ChannelNorm::After::add_relu));
+IMAGES(BENCHMARK_CAPTURE(batch_norm_gradient, alone, ChannelNorm::After::nothing));
+IMAGES(BENCHMARK_CAPTURE(batch_norm_gradient, relu, ChannelNorm::After::relu));
+IMAGES(BENCHMARK_CAPTURE(batch_norm_gradient, add_relu, ChannelNorm::After::add_relu));
+IMAGES(BENCHMARK(max_pool));
+IMAGES(BENCHMARK(max_pool_gradient));
+IMAGES(BENCHMARK(average_pool));
+IMAGES(BENCHMARK(average_pool_gradient));
+IMAGES(BENCHMARK(global_average_pool));
+IMAGES(BENCHMARK(global_average_pool_gradient));
+IMAGES(BENCHMARK(response_norm));
+IMAGES(BENCHMARK(response_norm_gradient));
 
 BENCHMARK_MAIN();

@@ -1,6 +1,7 @@
 #include "tensor/cpu/channel_norm.h"
 
 #include "tensor/cpu/batch_norm.h"
+#include "tensor/cpu/kernels.h"
 
 namespace tandem {
 namespace {
@@ -14,7 +15,7 @@ void normalize(const T* __restrict x, const T* __restrict residual, T* __restric
     for (int r = 0; r < kRows; ++r) {
       T z = normalized(x[r * width + c], m, s, b);
       if constexpr (kAfter == After::add_relu) z = z + residual[r * width + c];
-      if constexpr (kAfter != After::nothing) z = z < 0 ? T{0} : z;  // NaN stays
+      if constexpr (kAfter != After::nothing) z = kernels::relu_of(z);
       y[r * width + c] = z;
     }
   }

@@ -8,11 +8,14 @@
 namespace tandem {
 namespace {
 
-// dy' = 0 where y <= 0, else dy. `y` is read for add_relu only.
+// dy behind the ReLU. `y` is given for add_relu only, where it is not negative but may be NaN. An x
+// that is NaN makes its channel's mean NaN, and with it dweight and dx, whatever is returned here:
+// so without a residual the cheaper comparison will do.
 template <After kAfter, class T>
 inline T behind_relu(T dy, T x, T y, T mean, T scale, T bias) {
-  if constexpr (kAfter == After::relu) y = normalized(x, mean, scale, bias);
-  return kAfter != After::nothing && y <= 0 ? T{0} : dy;
+  if constexpr (kAfter == After::relu) return normalized(x, mean, scale, bias) > 0 ? dy : T{0};
+  if constexpr (kAfter == After::add_relu) return y == 0 ? T{0} : dy;
+  return dy;
 }
 
 enum class Residual { none, write, add };

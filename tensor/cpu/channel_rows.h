@@ -43,7 +43,7 @@ class ChannelRows {
   }
 
  private:
-  static constexpr std::int64_t kWidth = 256, kLeastRows = 64, kElements = 32 * 1024;
+  static constexpr std::int64_t kWidth = 1024, kLeastRows = 64, kElements = 32 * 1024;
   std::int64_t channels_, copies_, count_;
 };
 

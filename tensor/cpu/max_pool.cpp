@@ -23,7 +23,7 @@ struct Patch {
 
 // The maxima and their places of kVectors·lanes(V) channels, held in registers through the window.
 template <class V, class P, int kVectors, class T>
-void max_of_patch(const Patch<T>& patch, std::int64_t channel, T* y, std::uint8_t* winners) {
+void max_of_patch(const Patch<T>& patch, std::int64_t channel, T* y, Place<T>* places) {
   constexpr std::int64_t kStep = sizeof(V) / sizeof(T);
   V best[kVectors];
   P place[kVectors];
@@ -45,25 +45,30 @@ void max_of_patch(const Patch<T>& patch, std::int64_t channel, T* y, std::uint8_
         place[i] = better ? here : place[i];
       }
   }
-  Place<T> places[kVectors * kStep];
   for (int i = 0; i < kVectors; ++i) {
-    store(best[i], y + channel + i * kStep);
+    store(best[i], y + i * kStep);
     store(place[i], places + i * kStep);
   }
-  for (std::int64_t c = 0; c < kVectors * kStep; ++c)
-    winners[channel + c] = static_cast<std::uint8_t>(places[c]);
 }
 
 template <class T>
 void max_of_patch(const Patch<T>& patch, T* y, std::uint8_t* winners) {
   using V = Vector<T>;
   using P = Vector<Place<T>>;
-  std::int64_t c = 0;
-  for (; c + 4 * kLanes<T> <= patch.channels; c += 4 * kLanes<T>)
-    max_of_patch<V, P, 4>(patch, c, y, winners);
-  for (; c + kLanes<T> <= patch.channels; c += kLanes<T>)
-    max_of_patch<V, P, 1>(patch, c, y, winners);
-  for (; c < patch.channels; ++c) max_of_patch<T, Place<T>, 1>(patch, c, y, winners);
+  constexpr std::int64_t kChunk = 256;
+  Place<T>
+      places[kChunk];  // made bytes in one go, because compilers do that well in long loops only
+  for (std::int64_t first = 0; first < patch.channels; first += kChunk) {
+    const std::int64_t count = std::min(kChunk, patch.channels - first);
+    std::int64_t c = 0;
+    for (; c + 4 * kLanes<T> <= count; c += 4 * kLanes<T>)
+      max_of_patch<V, P, 4>(patch, first + c, y + first + c, places + c);
+    for (; c + kLanes<T> <= count; c += kLanes<T>)
+      max_of_patch<V, P, 1>(patch, first + c, y + first + c, places + c);
+    for (; c < count; ++c)
+      max_of_patch<T, Place<T>, 1>(patch, first + c, y + first + c, places + c);
+    for (c = 0; c < count; ++c) winners[first + c] = static_cast<std::uint8_t>(places[c]);
+  }
 }
 
 }  // namespace

@@ -2,7 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <chrono>
 #include <set>
+#include <thread>
 
 #include "tests/support.h"
 
@@ -60,6 +63,51 @@ TEST_CASE("loader: testing keeps the order and the short last batch") {
       for (const int sample : samples_of(loader.next())) all.push_back(sample);
     CHECK(all.size() == 25);
     CHECK(std::ranges::is_sorted(all));
+  }
+}
+
+TEST_CASE("loader: any number of threads gives the same batches in the same order") {
+  const auto take = [](int threads, bool training) {
+    Loader loader(numbers(103), kPlain, cpu_device(),
+                  {.batch = 10, .training = training, .seed = 7, .threads = threads});
+    std::vector<std::vector<int>> batches;
+    for (int b = 0; b < 35; ++b) batches.push_back(samples_of(loader.next()));
+    return batches;
+  };
+  for (const bool training : {false, true}) {
+    const auto one = take(1, training);
+    for (const int threads : {2, 3, 16}) CHECK(take(threads, training) == one);
+  }
+}
+
+TEST_CASE("loader: a batch may be too short for all workers") {
+  for (const int threads : {1, 3}) {
+    Loader loader(numbers(11), kPlain, cpu_device(),
+                  {.batch = 10, .workers = 4, .rank = 3, .threads = threads});
+    for (int epoch = 0; epoch < 3; ++epoch) {
+      CHECK(loader.next().labels.count() == 2);
+      CHECK(loader.next().labels.count() == 0);
+    }
+  }
+}
+
+TEST_CASE("loader: no more than a few batches are made ahead") {
+  struct Counting : Dataset {
+    std::int64_t size() const override { return 1000; }
+    Shape image_shape() const override { return {1, 1, 1}; }
+    std::int64_t classes() const override { return 10; }
+    std::int32_t read(std::int64_t, std::span<std::uint8_t> pixels, Random*) const override {
+      pixels[0] = 0;
+      ++reads;
+      return 0;
+    }
+    mutable std::atomic<int> reads = 0;
+  };
+  const auto set = std::make_shared<Counting>();
+  Loader loader(set, kPlain, cpu_device(), {.batch = 5, .threads = 4});
+  for (int taken = 1; taken <= 10; ++taken) {
+    loader.next();
+    CHECK(set->reads <= 5 * (taken + 4));
   }
 }
 
@@ -131,6 +179,36 @@ TEST_CASE("loader: a failure while reading reaches the caller, after the good ba
   loader.next();
   CHECK(message_of<UserError>([&] { loader.next(); }) == "image 2 is broken");
   CHECK(message_of<UserError>([&] { loader.next(); }) == "image 2 is broken");
+}
+
+TEST_CASE("loader: of several failures, that of the first sample is told, whoever is first") {
+  // Odd samples fail; the earlier, the later.
+  struct Slow : Dataset {
+    std::int64_t size() const override { return 40; }
+    Shape image_shape() const override { return {1, 1, 1}; }
+    std::int64_t classes() const override { return 10; }
+    std::int32_t read(std::int64_t index, std::span<std::uint8_t> pixels, Random*) const override {
+      pixels[0] = static_cast<std::uint8_t>(index);
+      if (index < 21 || index % 2 == 0) return static_cast<std::int32_t>(index % 10);
+      std::this_thread::sleep_for(std::chrono::milliseconds(30 - index));
+      throw UserError("image {} is broken", index);
+    }
+  };
+  for (const int threads : {1, 2, 5}) {
+    Loader loader(std::make_shared<Slow>(), kPlain, cpu_device(),
+                  {.batch = 10, .threads = threads});
+    CHECK(samples_of(loader.next()).front() == 0);
+    CHECK(samples_of(loader.next()).front() == 10);
+    for (int again = 0; again < 2; ++again)
+      CHECK(message_of<UserError>([&] { loader.next(); }) == "image 21 is broken");
+  }
+}
+
+TEST_CASE("loader: may go away at any time") {
+  for (int taken = 0; taken < 8; ++taken) {
+    Loader loader(numbers(100), kPlain, cpu_device(), {.batch = 7, .training = true, .threads = 3});
+    for (int b = 0; b < taken; ++b) loader.next();
+  }
 }
 
 TEST_CASE("loader: what cannot be loaded is refused") {

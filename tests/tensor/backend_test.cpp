@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "tests/support.h"
+#include "tests/tensor/values.h"
 
 using namespace tandem;
 using namespace tandem::test;
@@ -14,24 +15,6 @@ namespace {
 
 // Large enough for several tiles, and odd.
 constexpr std::int64_t kMany = 100'003;
-
-std::vector<double> host(const Tensor& x) {
-  return with_float_type(x.dtype(), [&]<class T>() {
-    const auto values = x.to_host<T>();
-    return std::vector<double>(values.begin(), values.end());
-  });
-}
-
-void check_close(const Tensor& x, const std::vector<double>& expected, double tolerance) {
-  const auto values = host(x);
-  REQUIRE(values.size() == expected.size());
-  double worst = 0;
-  for (std::size_t i = 0; i < values.size(); ++i)
-    worst = std::max(worst, std::abs(values[i] - expected[i]));
-  CHECK(worst <= tolerance);
-}
-
-double tolerance_of(Dtype dtype) { return dtype == Dtype::f64 ? 1e-12 : 1e-4; }
 
 std::vector<double> naive_product(const Matmul& p) {
   const auto a = host(p.a), b = host(p.b);
