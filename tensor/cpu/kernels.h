@@ -53,8 +53,8 @@ void add_rows(const T* __restrict x, T* __restrict sums, std::int64_t rows, std:
     for (std::int64_t c = 0; c < columns; ++c) sums[c] += x[c];
 }
 
-// max(x, 0), but NaN stays NaN. Compared as integers, those below zero are the ones up to -infinity;
-// comparing as numbers takes three times as many instructions, because of NaN.
+// max(x, 0), but NaN stays NaN. Compared as integers, those below zero are the ones up to
+// -infinity; comparing as numbers takes three times as many instructions, because of NaN.
 template <class T>
 inline T relu_of(T x) {
   using Bits = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;

@@ -16,9 +16,9 @@ using namespace tandem::test;
 
 namespace {
 
-std::unique_ptr<Layer> linear_net(std::uint64_t seed) {
+std::unique_ptr<Layer> linear_net(const Shape& image, std::int64_t classes, std::uint64_t seed) {
   auto model = std::make_unique<Sequential>();
-  model->add<Flatten>("flatten").add<Linear>("0", 16 * 16 * 3, 2, Init::he_normal,
+  model->add<Flatten>("flatten").add<Linear>("0", image.count(), classes, Init::he_normal,
                                              Random(seed, Purpose::weights));
   return model;
 }
