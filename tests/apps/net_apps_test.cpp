@@ -132,8 +132,8 @@ TEST_CASE("net apps: features of a trained net carry over to the convex one, for
   CHECK(cnn["options"]["dataset"] == "cifar100");
   CHECK(cnn["options"]["no_augment"] == false);
   CHECK(cnn["parameters"] == 151'428);
-  const Words convex = {"--data",       "synthetic", "--dataset", "cifar10",
-                        "--iterations", "2",         "--batch",   "10"};
+  const Words convex = {"--data",       folder.path(), "--dataset", "cifar10",
+                        "--iterations", "2",           "--batch",   "10"};
   Words with = convex;
   with.insert(with.end(), {"--features", weights});
   const auto random = summary_of("cifar_convex", convex),

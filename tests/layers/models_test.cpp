@@ -160,10 +160,9 @@ TEST_CASE("models: residual nets have torchvision's names, in its order") {
   CHECK(cifar.at("fc.weight") == Shape{10, 64});
 }
 
-TEST_CASE("models: small images go through all of them") {
+TEST_CASE("models: small images go through") {
   CHECK(logits(*cifar_resnet(20, {8, 8, 3}, 10, 1), {8, 8, 3}) == Shape{2, 10});
   CHECK(logits(*resnet(18, {32, 32, 3}, 7, 1), {32, 32, 3}) == Shape{2, 7});
-  CHECK(logits(*alexnet_owt({63, 63, 3}, 7, 1), {63, 63, 3}) == Shape{2, 7});
   CHECK(logits(*alexnet_classic({63, 63, 3}, 7, 1), {63, 63, 3}) == Shape{2, 7});
 }
 
