@@ -54,7 +54,7 @@ std::span<const stbi_uc> contents(const std::filesystem::path& path) {
 
 }  // namespace
 
-void Image::Free::operator()(std::uint8_t* pixels) const { stbi_image_free(pixels); }
+void Image::Free::operator()(std::uint8_t* memory) const { stbi_image_free(memory); }
 
 Image decode_image(const std::filesystem::path& path) {
   const auto bytes = contents(path);

@@ -10,7 +10,7 @@ namespace tandem {
 // RGB, row by row, channels interleaved.
 struct Image {
   struct Free {
-    void operator()(std::uint8_t* pixels) const;
+    void operator()(std::uint8_t* memory) const;
   };
   std::int64_t height = 0, width = 0;
   std::unique_ptr<std::uint8_t[], Free> pixels;

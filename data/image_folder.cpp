@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "data/decode_image.h"
-#include "data/image_files.h"
+#include "data/image_list.h"
 #include "tensor/error.h"
 
 namespace tandem {
@@ -75,7 +75,7 @@ class ImageFolder : public Dataset {
     throw UserError("none of the {} images in {} can be decoded", size(), folder_);
   }
 
-  ImageFiles files_;
+  ImageList files_;
   std::string folder_;
   std::int64_t classes_, size_;
   std::shared_ptr<SkippedFiles> skipped_;  // null: a broken image ends the run
@@ -126,7 +126,7 @@ DataSplit open_image_folder(const std::string& folder, const ImageFolderOptions&
   check_is_folder(folder, "the data folder");
   check_is_folder(train, "the folder of the training images");
   check_is_folder(val, "the folder of the test images");
-  const auto classes = ImageFiles::classes_of(train);
+  const auto classes = ImageList::classes_of(train);
   const auto skipped = options.skip_bad_images ? std::make_shared<SkippedFiles>() : nullptr;
   const auto half = [&](const fs::path& path) {
     return std::make_shared<ImageFolder>(path, classes, options.image_size, skipped);

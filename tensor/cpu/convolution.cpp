@@ -1,7 +1,10 @@
 #include "tensor/cpu/convolution.h"
 
 #include <algorithm>
+#include <array>
+#include <numeric>
 
+#include "tensor/cpu/kernels.h"
 #include "tensor/cpu/panels.h"
 #include "tensor/cpu/windows.h"
 #include "tensor/cpu/winograd.h"
@@ -84,41 +87,11 @@ Tensor pack_filters(const Tensor& filter, std::int64_t first, std::int64_t count
   return packed;
 }
 
-// The same filters the other way round, for some of their taps: columns are the channels, the depth
-// is taps · k.
-template <class T>
-Tensor pack_filters_transposed(const Tensor& filter, std::int64_t first, std::int64_t count,
-                               const std::vector<std::int64_t>& taps, ThreadPool& threads) {
-  constexpr int wide = kColumns<T>;
-  const std::int64_t channels = filter.size(3), all_taps = filter.size(1) * filter.size(2);
-  const std::int64_t depth = static_cast<std::int64_t>(taps.size()) * count;
-  Tensor packed = scratch<T>(rounded_up(channels, wide) * depth, filter);
-  threads.run(pieces(channels, wide), [&](std::int64_t panel) {
-    T* to = packed.data<T>() + panel * wide * depth;
-    const std::int64_t used = std::min<std::int64_t>(wide, channels - panel * wide);
-    for (const std::int64_t tap : taps)
-      for (std::int64_t k = first; k < first + count; ++k, to += wide) {
-        const T* from = filter.data<T>() + (k * all_taps + tap) * channels + panel * wide;
-        if (used == wide) {
-          copy<wide>(from, to);
-        } else {
-          std::copy_n(from, used, to);
-          std::fill(to + used, to + wide, T{0});
-        }
-      }
-  });
-  return packed;
-}
-
 template <class T>
 Windows<T> windows_of(const Convolution& o, const Tensor& x, const Shape& filter, const Shape& y,
                       std::int64_t group) {
-  std::vector<Tap> taps;
-  for (std::int64_t r = 0; r < filter[1]; ++r)
-    for (std::int64_t s = 0; s < filter[2]; ++s)
-      taps.push_back({r * o.dilation - o.padding, s * o.dilation - o.padding});
-  return Windows<T>(x.data<T>(), x.shape(), group * filter[3], filter[3], y[1], y[2], o.stride,
-                    std::move(taps));
+  return Windows<T>(x, group * filter[3], filter[3], y[1], y[2], o.stride,
+                    {filter[1], -o.padding, o.dilation}, {filter[2], -o.padding, o.dilation});
 }
 
 template <class T>
@@ -136,20 +109,49 @@ void forward(const Convolution& o, const Tensor& x, const Tensor& filter, const 
   }
 }
 
-// Which taps of a filter meet the pixels that lie `phase` behind a multiple of the stride, and
-// which output pixel they connect them with.
+// Which taps of a filter, in one direction, meet the pixels that lie `phase` behind a multiple of
+// the stride, and which output pixels they connect them with: pixel stride·i + phase and tap r meet
+// in output i + (phase + padding - r·dilation) / stride, where that is whole.
 struct Phase {
-  Phase(const Convolution& o, std::int64_t phase, std::int64_t taps) {
-    for (std::int64_t r = taps; r-- > 0;) {  // so that the output pixels ascend
-      const std::int64_t distance = phase + o.padding - r * o.dilation;
-      if (distance % o.stride == 0) {
-        tap.push_back(r);
-        shift.push_back(distance / o.stride);
-      }
-    }
+  Phase(const Convolution& o, std::int64_t phase, std::int64_t size)
+      : every(o.stride / std::gcd(o.stride, o.dilation)) {
+    const auto distance = [&](std::int64_t r) { return phase + o.padding - r * o.dilation; };
+    for (last = size - 1; last >= 0 && distance(last) % o.stride != 0;) --last;
+    taps = {last < 0 ? 0 : last / every + 1, last < 0 ? 0 : distance(last) / o.stride,
+            every * o.dilation / o.stride};
   }
-  std::vector<std::int64_t> tap, shift;
+  std::int64_t every;  // of the filter's taps, from the last on, so that the outputs ascend
+  std::int64_t last;
+  Taps taps;
 };
+
+// The filters of one group the other way round, for some of their taps: the columns are the
+// channels, the depth is taps · k.
+template <class T>
+Tensor pack_filters_transposed(const Tensor& filter, std::int64_t first, std::int64_t count,
+                               const Phase& down, const Phase& right, ThreadPool& threads) {
+  constexpr int wide = kColumns<T>;
+  const std::int64_t channels = filter.size(3), taps = filter.size(1) * filter.size(2);
+  const std::int64_t depth = down.taps.count * right.taps.count * count;
+  Tensor packed = scratch<T>(rounded_up(channels, wide) * depth, filter);
+  threads.run(pieces(channels, wide), [&](std::int64_t panel) {
+    T* to = packed.data<T>() + panel * wide * depth;
+    const std::int64_t used = std::min<std::int64_t>(wide, channels - panel * wide);
+    for (std::int64_t r = down.last; r >= 0; r -= down.every)
+      for (std::int64_t s = right.last; s >= 0; s -= right.every)
+        for (std::int64_t k = first; k < first + count; ++k, to += wide) {
+          const T* from =
+              filter.data<T>() + (k * taps + r * filter.size(2) + s) * channels + panel * wide;
+          if (used == wide) {
+            copy<wide>(from, to);
+          } else {
+            std::copy_n(from, used, to);
+            std::fill(to + used, to + wide, T{0});
+          }
+        }
+  });
+  return packed;
+}
 
 // Pixels of dx that lie stride apart are met by the same taps: they are the output of a convolution
 // of dy with stride 1. There are stride² such sets.
@@ -159,30 +161,23 @@ void data_gradient(const Convolution& o, const Tensor& dy, const Tensor& filter,
   const std::int64_t filters = dy.size(3) / o.groups, channels = filter.size(3);
   const std::int64_t height = dx.size(1), width = dx.size(2), all = dx.size(3);
   for (std::int64_t g = 0; g < o.groups; ++g)
-    for (std::int64_t down = 0; down < std::min(o.stride, height); ++down)
-      for (std::int64_t right = 0; right < std::min(o.stride, width); ++right) {
-        const Phase rows(o, down, filter.size(1)), columns(o, right, filter.size(2));
-        std::vector<Tap> taps;
-        std::vector<std::int64_t> order;
-        for (std::size_t r = 0; r < rows.tap.size(); ++r)
-          for (std::size_t s = 0; s < columns.tap.size(); ++s) {
-            taps.push_back({rows.shift[r], columns.shift[s]});
-            order.push_back(rows.tap[r] * filter.size(2) + columns.tap[s]);
-          }
-        const std::int64_t h = pieces(height - down, o.stride), w = pieces(width - right, o.stride);
-        T* out = dx.data<T>() + (down * width + right) * all + g * channels;
+    for (std::int64_t top = 0; top < std::min(o.stride, height); ++top)
+      for (std::int64_t left = 0; left < std::min(o.stride, width); ++left) {
+        const Phase down(o, top, filter.size(1)), right(o, left, filter.size(2));
+        const std::int64_t h = pieces(height - top, o.stride), w = pieces(width - left, o.stride);
+        T* out = dx.data<T>() + (top * width + left) * all + g * channels;
         const auto row = [=, stride = o.stride](std::int64_t i) {
           const std::int64_t n = i / (h * w), p = i % (h * w) / w, q = i % w;
           return out + ((n * height + p * stride) * width + q * stride) * all;
         };
-        if (taps.empty()) {  // no window ever covers these pixels
+        const Windows<T> windows(dy, g * filters, filters, h, w, 1, down.taps, right.taps);
+        if (windows.columns() == 0) {  // no filter ever meets these pixels
           if (!accumulate)
-            for (std::int64_t i = 0; i < dx.size(0) * h * w; ++i)
-              std::fill_n(row(i), channels, T{0});
+            for (std::int64_t i = 0; i < windows.rows(); ++i) std::fill_n(row(i), channels, T{0});
           continue;
         }
-        const Windows<T> windows(dy.data<T>(), dy.shape(), g * filters, filters, h, w, 1, taps);
-        const Tensor b = pack_filters_transposed<T>(filter, g * filters, filters, order, threads);
+        const Tensor b =
+            pack_filters_transposed<T>(filter, g * filters, filters, down, right, threads);
         multiply_windows(windows, b, channels, accumulate ? Start::sums : Start::zero,
                          static_cast<const T*>(nullptr), row, threads);
       }
@@ -192,68 +187,61 @@ void data_gradient(const Convolution& o, const Tensor& dy, const Tensor& filter,
 // few tiles, the pixels are cut into parts with sums of their own, which are then added in order.
 template <class T>
 void filter_gradient(const Convolution& o, const Tensor& x, const Tensor& dy, const Tensor& dfilter,
-                     bool accumulate, ThreadPool& threads) {
-  constexpr std::int64_t kTileK = 16 * kRows, kTileColumns = Windows<T>::kMostColumns, kTiles = 32,
-                         kMinPart = 2 * kDepth;
+                     std::int64_t group, bool accumulate, ThreadPool& threads) {
+  constexpr std::int64_t kTileRows = 16 * kRows, kTileColumns = Windows<T>::kMostColumns;
+  constexpr std::int64_t kTiles = 32, kLeastPixels = 2 * kDepth;
   const std::int64_t all = dy.size(3), filters = all / o.groups;
   const std::int64_t columns = dfilter.count() / all, pixels = dy.count() / all;
-  const std::int64_t k_tiles = pieces(filters, kTileK),
-                     column_tiles = pieces(columns, kTileColumns);
-  const std::int64_t tiles = o.groups * k_tiles * column_tiles;
+  const std::int64_t row_tiles = pieces(filters, kTileRows);
+  const std::int64_t tiles = row_tiles * pieces(columns, kTileColumns);
   const std::int64_t parts =
-      std::clamp<std::int64_t>(kTiles / tiles, 1, std::max<std::int64_t>(1, pixels / kMinPart));
+      std::clamp<std::int64_t>(kTiles / tiles, 1, std::max<std::int64_t>(1, pixels / kLeastPixels));
   const std::int64_t part_pixels = rounded_up(pieces(pixels, parts), kDepth);
 
-  std::vector<Windows<T>> windows;
-  for (std::int64_t g = 0; g < o.groups; ++g)
-    windows.push_back(windows_of<T>(o, x, dfilter.shape(), dy.shape(), g));
-  const Tensor sums = parts > 1 ? scratch<T>(parts * dfilter.count(), dfilter) : dfilter;
+  const Windows<T> windows = windows_of<T>(o, x, dfilter.shape(), dy.shape(), group);
+  const T* dys = dy.data<T>() + group * filters;
+  T* result = dfilter.data<T>() + group * filters * columns;
+  const std::int64_t count = filters * columns;
+  const Tensor sums = parts > 1 ? scratch<T>(parts * count, dfilter) : Tensor();
 
   threads.run(parts * tiles, [&](std::int64_t task) {
-    const std::int64_t part = task / tiles, g = task % tiles / (k_tiles * column_tiles);
-    const std::int64_t k0 = task % k_tiles * kTileK, ks = std::min(kTileK, filters - k0);
-    const std::int64_t j0 = task % tiles / k_tiles % column_tiles * kTileColumns;
-    const std::int64_t js = std::min(kTileColumns, columns - j0);
-    T* out = sums.data<T>() + part * dfilter.count() + (g * filters + k0) * columns + j0;
+    const std::int64_t part = task / tiles, row0 = task % row_tiles * kTileRows;
+    const std::int64_t column0 = task % tiles / row_tiles * kTileColumns;
+    const std::int64_t wide = std::min(kTileColumns, columns - column0);
+    T* out = (parts > 1 ? sums.data<T>() + part * count : result) + row0 * columns + column0;
     const Tensor panel = scratch<T>(kRows * kDepth, dy);
-    const Tensor b = scratch<T>(rounded_up(js, kColumns<T>) * kDepth, dy);
+    const Tensor b = scratch<T>(rounded_up(wide, kColumns<T>) * kDepth, dy);
     const std::int64_t begin = part * part_pixels, end = std::min(pixels, begin + part_pixels);
-    bool first = true;
-    for (std::int64_t p = begin; p < end || first; p += kDepth) {
-      const std::int64_t deep = std::clamp<std::int64_t>(end - p, 0, kDepth);
-      windows[static_cast<std::size_t>(g)].pack_columns(p, deep, j0, j0 + js, b.data<T>(),
-                                                        deep * kColumns<T>);
-      const bool add = !first || (accumulate && parts == 1);
+    Start start = accumulate && parts == 1 ? Start::sums : Start::zero;
+    std::int64_t pixel = begin;
+    do {  // once at least: a part may be empty, and its sums are zero then
+      const std::int64_t deep = std::clamp<std::int64_t>(end - pixel, 0, kDepth);
+      windows.pack_columns(pixel, deep, column0, column0 + wide, b.data<T>(), deep * kColumns<T>);
       panels::multiply_block(
-          panels::Block<T>{.rows = ks,
-                           .columns = js,
+          panels::Block<T>{.rows = std::min(kTileRows, filters - row0),
+                           .columns = wide,
                            .depth = deep,
                            .b = b.data<T>(),
                            .b_pitch = deep * kColumns<T>,
-                           .start = add ? Start::sums : Start::zero},
+                           .start = start},
           panel.data<T>(),
-          [&](std::int64_t row, int count, T* to) {
-            const T* from = dy.data<T>() + p * all + g * filters + k0 + row;
-            for (std::int64_t i = 0; i < deep; ++i, from += all, to += kRows)
-              if (count == kRows)
-                copy<kRows>(from, to);
-              else
-                std::copy_n(from, count, to);
+          [&](std::int64_t row, int rows, T* to) {
+            panels::copy_rows(dys + pixel * all + row0 + row, all, deep, rows, to);
           },
           [&](std::int64_t row) { return out + row * columns; });
-      first = false;
-    }
+      start = Start::sums;
+      pixel += kDepth;
+    } while (pixel < end);
   });
   if (parts == 1) return;
   constexpr std::int64_t kElements = 16 * 1024;
-  threads.run_ranges(dfilter.count(), kElements, [&](std::int64_t begin, std::int64_t end) {
-    T* to = dfilter.data<T>();
+  threads.run_ranges(count, kElements, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t part = 0; part < parts; ++part) {
-      const T* from = sums.data<T>() + part * dfilter.count();
+      const T* from = sums.data<T>() + part * count;
       if (part == 0 && !accumulate)
-        std::copy(from + begin, from + end, to + begin);
+        std::copy(from + begin, from + end, result + begin);
       else
-        for (std::int64_t i = begin; i < end; ++i) to[i] += from[i];
+        kernels::add(result + begin, from + begin, result + begin, end - begin);
     }
   });
 }
@@ -279,8 +267,10 @@ void conv2d_filter_gradient(const Convolution& o, const Tensor& x, const Tensor&
                             const Tensor& dfilter, bool accumulate, ThreadPool& threads) {
   if (winograd::wins(o, x.shape(), dfilter.shape()))
     return winograd::filter_gradient(o, x, dy, dfilter, accumulate, threads);
-  with_float_type(dfilter.dtype(),
-                  [&]<class T>() { filter_gradient<T>(o, x, dy, dfilter, accumulate, threads); });
+  with_float_type(dfilter.dtype(), [&]<class T>() {
+    for (std::int64_t g = 0; g < o.groups; ++g)
+      filter_gradient<T>(o, x, dy, dfilter, g, accumulate, threads);
+  });
 }
 
 }  // namespace tandem

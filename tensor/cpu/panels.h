@@ -47,6 +47,16 @@ void transpose(const T* const* rows, int count, std::int64_t depth, T* panel, in
 extern template void transpose(const float* const*, int, std::int64_t, float*, int);
 extern template void transpose(const double* const*, int, std::int64_t, double*, int);
 
+// panel[depth][kRows] = `rows` neighbours from each of `depth` places, `pitch` apart.
+template <class T>
+void copy_rows(const T* from, std::int64_t pitch, std::int64_t depth, int rows, T* panel) {
+  for (std::int64_t k = 0; k < depth; ++k, from += pitch, panel += kRows)
+    if (rows == kRows)
+      copy<kRows>(from, panel);
+    else
+      std::copy_n(from, rows, panel);
+}
+
 // What the sums of a block begin with.
 enum class Start { zero, bias, sums };
 

@@ -3,18 +3,17 @@
 // into panels by the thread that multiplies them ("im2col", a few rows at a time).
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <vector>
 
 #include "tensor/cpu/panels.h"
-#include "tensor/shape.h"
+#include "tensor/tensor.h"
 
 namespace tandem {
 
-// A tap reads the pixel at (step · i + down, step · j + right) for the output pixel (i, j).
-struct Tap {
-  std::int64_t down, right;
+// The taps of a filter in one direction: tap t reads the pixel at step · i + first + t · apart for
+// output pixel i.
+struct Taps {
+  std::int64_t count, first, apart;
 };
 
 template <class T>
@@ -22,11 +21,12 @@ class Windows {
  public:
   // Over images [n, h, w, c], of whose channels [first_channel, first_channel + channels) are read,
   // for `height` × `width` output pixels per image.
-  Windows(const T* images, const Shape& shape, std::int64_t first_channel, std::int64_t channels,
-          std::int64_t height, std::int64_t width, std::int64_t step, std::vector<Tap> taps);
+  Windows(const Tensor& images, std::int64_t first_channel, std::int64_t channels,
+          std::int64_t height, std::int64_t width, std::int64_t step, const Taps& down,
+          const Taps& right);
 
-  std::int64_t rows() const { return shape_[0] * height_ * width_; }
-  std::int64_t columns() const { return static_cast<std::int64_t>(taps_.size()) * channels_; }
+  std::int64_t rows() const { return images_.size(0) * height_ * width_; }
+  std::int64_t columns() const { return down_.count * right_.count * channels_; }
 
   // Rows [first, first + count), columns [begin, end), as a panel[end - begin][kRows] of A.
   void pack_rows(std::int64_t first, int count, std::int64_t begin, std::int64_t end,
@@ -39,22 +39,21 @@ class Windows {
                     T* panels, std::int64_t pitch) const;
 
  private:
-  // The pixel that tap (0, 0) of a row reads, or would read if it were inside.
+  // Where the window of a row begins, or would begin if it were inside.
   struct Corner {
     const T* image;
     std::int64_t h, w;
   };
   Corner corner(std::int64_t row) const;
-  const T* at(const Corner& corner, const Tap& tap) const;  // zeros, if it lies outside
+  const T* at(const Corner& corner, std::int64_t column) const;  // zeros, if it lies outside
   // How many columns from `column` on lie one behind the other in memory for all corners.
   std::int64_t run(const Corner* corners, int count, std::int64_t column, std::int64_t end) const;
 
-  const T* images_;
-  Shape shape_;
+  Tensor images_;
   std::int64_t first_channel_, channels_, height_, width_, step_;
-  std::vector<Tap> taps_;
-  std::vector<T> zeros_;              // what padding reads
-  std::vector<std::int64_t> joined_;  // by tap: how many from it on are neighbours in memory
+  Taps down_, right_;
+  bool joined_;   // neighbouring taps read neighbouring memory
+  Tensor zeros_;  // what padding reads, as long as a run
 };
 
 }  // namespace tandem

@@ -310,12 +310,8 @@ void gradient_of_filters(const Images<T>& x, const Images<T>& dy, std::int64_t p
                              .start = first + k == 0 ? Start::zero : Start::sums},
             panel.data<T>(),
             [&](std::int64_t row, int rows, T* to) {
-              const T* from = a.data<T>() + (e * count + k) * filters + row0 + row;
-              for (std::int64_t i = 0; i < deep; ++i, from += filters, to += kRows)
-                if (rows == kRows)
-                  copy<kRows>(from, to);
-                else
-                  std::copy_n(from, rows, to);
+              panels::copy_rows(a.data<T>() + (e * count + k) * filters + row0 + row, filters, deep,
+                                rows, to);
             },
             [&](std::int64_t row) {
               return sums.data<T>() + (e * filters + row0 + row) * channels;

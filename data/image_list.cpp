@@ -1,4 +1,4 @@
-#include "data/image_files.h"
+#include "data/image_list.h"
 
 #include <algorithm>
 #include <cctype>
@@ -34,13 +34,13 @@ std::vector<std::string> names_in(const fs::path& folder, const Wanted& wanted) 
 
 }  // namespace
 
-std::vector<std::string> ImageFiles::classes_of(const fs::path& folder) {
+std::vector<std::string> ImageList::classes_of(const fs::path& folder) {
   return names_in(folder, [](const fs::directory_entry& entry) {
     return entry.is_directory() && !entry.path().filename().string().starts_with('.');
   });
 }
 
-ImageFiles::ImageFiles(fs::path folder, const std::vector<std::string>& classes)
+ImageList::ImageList(fs::path folder, const std::vector<std::string>& classes)
     : folder_(std::move(folder)), classes_(classes) {
   begins_.push_back(0);
   for (const std::string& name : classes_of(folder_)) {
@@ -63,7 +63,7 @@ ImageFiles::ImageFiles(fs::path folder, const std::vector<std::string>& classes)
     throw UserError("{} has no class folders with images in it", folder_.string());
 }
 
-fs::path ImageFiles::path(std::int64_t index) const {
+fs::path ImageList::path(std::int64_t index) const {
   const auto i = static_cast<std::size_t>(index);
   require(i < labels_.size(), "there is no image {} of {}", index, size());
   return folder_ / classes_[static_cast<std::size_t>(labels_[i])] /

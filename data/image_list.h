@@ -9,14 +9,14 @@
 
 namespace tandem {
 
-class ImageFiles {
+class ImageList {
  public:
   // The folders in `folder`, sorted.
   static std::vector<std::string> classes_of(const std::filesystem::path& folder);
 
   // All images below `folder`, by class, then by name. Throws UserError for a class that is not
   // one of `classes`, and for one without images.
-  ImageFiles(std::filesystem::path folder, const std::vector<std::string>& classes);
+  ImageList(std::filesystem::path folder, const std::vector<std::string>& classes);
 
   std::int64_t size() const { return static_cast<std::int64_t>(labels_.size()); }
   std::filesystem::path path(std::int64_t index) const;
