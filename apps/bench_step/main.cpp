@@ -12,7 +12,10 @@
 
 #include "autograd/sgd.h"
 #include "dist/runtime/clock.h"
+#include "layers/models/alexnet.h"
+#include "layers/models/cifar_cnn.h"
 #include "layers/models/mlp.h"
+#include "layers/models/resnet.h"
 #include "train/app.h"
 #include "train/command_line.h"
 #include "train/statistics.h"
@@ -49,18 +52,51 @@ using namespace tandem;
 namespace {
 
 struct Model {
-  std::function<std::unique_ptr<Layer>(std::uint64_t seed)> make;
+  std::function<std::unique_ptr<Layer>(const Shape& image, std::int64_t classes)> make;
   Shape image;  // [height, width, channels]
   std::int64_t classes;
+  std::int64_t batch;  // by default
 };
 
+constexpr std::uint64_t kSeed = 1;
+
+Model resnet_of(int depth, std::int64_t batch) {
+  return {[=](const Shape& image, std::int64_t classes) {
+            return resnet(depth, image, classes, kSeed);
+          },
+          {224, 224, 3},
+          1000,
+          batch};
+}
+
+// Beside the same ones in torch_step.py.
 const std::map<std::string, Model> kModels = {
-    {"mnist_mlp", {mnist_mlp, {28, 28, 1}, 10}},
+    {"mnist_mlp",
+     {[](const Shape&, std::int64_t) { return mnist_mlp(kSeed); }, {28, 28, 1}, 10, 100}},
+    {"cifar_cnn",
+     {[](const Shape& image, std::int64_t classes) { return cifar_cnn(image, classes, kSeed); },
+      {32, 32, 3},
+      100,
+      100}},
+    {"alexnet",
+     {[](const Shape& image, std::int64_t classes) { return alexnet_owt(image, classes, kSeed); },
+      {224, 224, 3},
+      1000,
+      16}},
+    {"resnet18", resnet_of(18, 8)},
+    {"resnet50", resnet_of(50, 4)},
+    {"resnet20",
+     {[](const Shape& image, std::int64_t classes) {
+        return cifar_resnet(20, image, classes, kSeed);
+      },
+      {32, 32, 3},
+      10,
+      128}},
 };
 
 struct Options {
   std::string model = "mnist_mlp";
-  std::int64_t batch = 100;
+  std::int64_t batch = 0;  // 0: the model's default
   int threads = 1;
   int iterations = 200;
   int warmup = 20;
@@ -74,13 +110,17 @@ bool parse(int argc, char** argv, Options& o) {
   std::vector<std::string> names;
   for (const auto& [name, model] : kModels) names.push_back(name);
   app.add_option("--model", o.model, "What to train")->check(CLI::IsMember(names));
-  app.add_option("--batch", o.batch, "Samples per step")->check(CLI::Range(1, 1 << 20));
+  app.add_option("--batch", o.batch, "Samples per step; the default depends on the model")
+      ->check(CLI::Range(1, 1 << 20))
+      ->default_str("");
   app.add_option("--threads", o.threads, "Compute threads")->check(CLI::Range(1, 1024));
   app.add_option("--iterations", o.iterations, "Steps to time")->check(CLI::Range(1, 1 << 30));
   app.add_option("--warmup", o.warmup, "Steps before the timing begins")
       ->check(CLI::Range(1, 1 << 30));
   app.add_flag("--json", o.json, "Print one JSON object");
-  return parse_command_line(app, argc, argv);
+  if (!parse_command_line(app, argc, argv)) return false;
+  if (o.batch == 0) o.batch = kModels.at(o.model).batch;
+  return true;
 }
 
 // Random images and labels, fixed for all steps.
@@ -106,7 +146,7 @@ struct Result {
 Result measure(const Options& o) {
   const Model& model = kModels.at(o.model);
   const Device device = cpu_device(o.threads);
-  const auto net = model.make(1);
+  const auto net = model.make(model.image, model.classes);
   ParameterSet parameters(net->parameters(), device);
   Schedule schedule;
   schedule.base = 1e-3;

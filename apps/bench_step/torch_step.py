@@ -2,33 +2,111 @@
 """The step of bench_step, done by PyTorch: forward, backward, SGD with momentum, on random data.
 
 Prints one JSON object like `bench_step --json`. Of PyTorch's two ways on the CPU, with and without
-oneDNN, the faster one counts.
+oneDNN, the faster one counts; each runs in a process of its own, so that its peak memory shows.
 """
 import argparse
 import json
+import multiprocessing
+import resource
 import statistics
 import time
 
 import torch
 from torch import nn
 
+
+def mnist_mlp(classes):
+    return nn.Sequential(
+        nn.Flatten(), nn.Linear(784, 500), nn.ReLU(True), nn.Linear(500, 500), nn.ReLU(True),
+        nn.Linear(500, classes))
+
+
+def cifar_cnn(classes):
+    return nn.Sequential(
+        nn.Conv2d(3, 32, 5, padding=2), nn.ReLU(True), nn.MaxPool2d(2),
+        nn.Conv2d(32, 32, 5, padding=2), nn.ReLU(True), nn.AvgPool2d(2),
+        nn.Conv2d(32, 64, 5, padding=2), nn.ReLU(True), nn.AvgPool2d(2),
+        nn.Flatten(), nn.Linear(1024, 64), nn.ReLU(True), nn.Linear(64, classes))
+
+
+def alexnet(classes):
+    features = nn.Sequential(
+        nn.Conv2d(3, 64, 11, stride=4, padding=2), nn.ReLU(True), nn.MaxPool2d(3, 2),
+        nn.Conv2d(64, 192, 5, padding=2), nn.ReLU(True), nn.MaxPool2d(3, 2),
+        nn.Conv2d(192, 384, 3, padding=1), nn.ReLU(True),
+        nn.Conv2d(384, 256, 3, padding=1), nn.ReLU(True),
+        nn.Conv2d(256, 256, 3, padding=1), nn.ReLU(True), nn.MaxPool2d(3, 2))
+    classifier = nn.Sequential(
+        nn.Dropout(), nn.Linear(9216, 4096), nn.ReLU(True),
+        nn.Dropout(), nn.Linear(4096, 4096), nn.ReLU(True), nn.Linear(4096, classes))
+    return nn.Sequential(features, nn.Flatten(), classifier)
+
+
+def conv_norm(inputs, outputs, window, stride=1):
+    return nn.Sequential(
+        nn.Conv2d(inputs, outputs, window, stride, padding=window // 2, bias=False),
+        nn.BatchNorm2d(outputs))
+
+
+class ResidualBlock(nn.Module):
+    def __init__(self, inputs, width, stride, bottleneck):
+        super().__init__()
+        outputs = 4 * width if bottleneck else width
+        if bottleneck:
+            self.body = nn.Sequential(
+                conv_norm(inputs, width, 1), nn.ReLU(True),
+                conv_norm(width, width, 3, stride), nn.ReLU(True), conv_norm(width, outputs, 1))
+        else:
+            self.body = nn.Sequential(
+                conv_norm(inputs, width, 3, stride), nn.ReLU(True), conv_norm(width, width, 3))
+        same = stride == 1 and inputs == outputs
+        self.shortcut = nn.Identity() if same else conv_norm(inputs, outputs, 1, stride)
+        self.relu = nn.ReLU(True)
+
+    def forward(self, x):
+        return self.relu(self.body(x) + self.shortcut(x))
+
+
+def resnet(stem, width, blocks, bottleneck, classes):
+    layers, inputs = list(stem), width
+    for stage, count in enumerate(blocks):
+        for i in range(count):
+            stride = 2 if stage > 0 and i == 0 else 1
+            layers.append(ResidualBlock(inputs, width << stage, stride, bottleneck))
+            inputs = (width << stage) * (4 if bottleneck else 1)
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, classes))
+
+
+def imagenet_resnet(blocks, bottleneck, classes):
+    stem = conv_norm(3, 64, 7, 2), nn.ReLU(True), nn.MaxPool2d(3, 2, 1)
+    return resnet(stem, 64, blocks, bottleneck, classes)
+
+
+def cifar_resnet(n, classes):
+    return resnet((conv_norm(3, 16, 3), nn.ReLU(True)), 16, (n, n, n), False, classes)
+
+
+# What makes the model, the image, the classes, and the batch by default.
 MODELS = {
-    "mnist_mlp": (
-        lambda: nn.Sequential(
-            nn.Flatten(), nn.Linear(784, 500), nn.ReLU(True), nn.Linear(500, 500), nn.ReLU(True),
-            nn.Linear(500, 10)),
-        (1, 28, 28), 10),
+    "mnist_mlp": (mnist_mlp, (1, 28, 28), 10, 100),
+    "cifar_cnn": (cifar_cnn, (3, 32, 32), 100, 100),
+    "alexnet": (alexnet, (3, 224, 224), 1000, 16),
+    "resnet18": (lambda c: imagenet_resnet((2, 2, 2, 2), False, c), (3, 224, 224), 1000, 8),
+    "resnet50": (lambda c: imagenet_resnet((3, 4, 6, 3), True, c), (3, 224, 224), 1000, 4),
+    "resnet20": (lambda c: cifar_resnet(3, c), (3, 32, 32), 10, 128),
 }
 
 
-def step_times(options, use_mkldnn):
-    """Milliseconds of each step after warm-up."""
-    make, image, classes = MODELS[options.model]
+def measure(options, use_mkldnn):
+    """Milliseconds of each step after warm-up, the parameters' count and the peak memory in MB."""
+    torch.set_num_threads(options.threads)
     torch.manual_seed(1)
-    model, loss = make(), nn.CrossEntropyLoss()
+    make, image, classes, batch = MODELS[options.model]
+    batch = options.batch or batch
+    model, loss = make(classes), nn.CrossEntropyLoss()
     sgd = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9)
-    x = torch.randn(options.batch, *image)
-    y = torch.randint(classes, (options.batch,))
+    x = torch.randn(batch, *image)
+    y = torch.randint(classes, (batch,))
     times = []
     with torch.backends.mkldnn.flags(enabled=use_mkldnn):
         for _ in range(options.warmup + options.iterations):
@@ -37,21 +115,25 @@ def step_times(options, use_mkldnn):
             loss(model(x), y).backward()
             sgd.step()
             times.append(1e3 * (time.perf_counter() - begin))
-    return times[options.warmup:]
+    return {"median_ms": statistics.median(times[options.warmup:]),
+            "parameters": sum(p.numel() for p in model.parameters()),
+            "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", choices=MODELS, default="mnist_mlp")
-    parser.add_argument("--batch", type=int, default=100)
+    parser.add_argument("--batch", type=int, help="the default depends on the model")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--iterations", type=int, default=200)
     parser.add_argument("--warmup", type=int, default=20)
     options = parser.parse_args()
-    torch.set_num_threads(options.threads)
-    runs = [step_times(options, use_mkldnn) for use_mkldnn in (False, True)]
-    median = min(statistics.median(times) for times in runs)
-    print(json.dumps({"torch": torch.__version__, "median_ms": median}))
+    runs = []
+    for use_mkldnn in (False, True):
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            runs.append(pool.apply(measure, (options, use_mkldnn)))
+    best = min(runs, key=lambda run: run["median_ms"])
+    print(json.dumps({"torch": torch.__version__, **best}))
 
 
 if __name__ == "__main__":

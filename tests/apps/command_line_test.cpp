@@ -187,4 +187,10 @@ TEST_CASE("bench_step: a warm training step allocates nothing") {
   CHECK(json["median_ms"] <= json["p95_ms"]);
   CHECK(json["peak_memory_mb"].get<double>() > 0);
   CHECK(run_program("bench_step", {"--model", "nothing"}).status == 2);
+
+  // A convolutional net, with its own batch where none is given.
+  const ProgramResult conv = run_program(
+      "bench_step", {"--model", "cifar_cnn", "--iterations", "1", "--warmup", "1", "--json"});
+  REQUIRE(conv.status == 0);
+  CHECK(nlohmann::json::parse(conv.out)["batch"] == 100);
 }

@@ -37,6 +37,8 @@ TEST_CASE("init: variances of He and Xavier, uniform and normal, also for filter
     CHECK(variance_of(initial_values(xavier, filter, Random(4))) ==
           doctest::Approx(2.0 / 864).epsilon(0.04));
   }
+  CHECK(variance_of(initial_values(Init::he_normal_fan_out, filter, Random(5))) ==
+        doctest::Approx(2.0 / 576).epsilon(0.04));
   CHECK(variance_of(initial_values(Init::zeros, matrix, Random(1))) == 0);
 }
 

@@ -101,6 +101,22 @@ TEST_CASE("safetensors: broken files are refused in one sentence that names the 
         "/dev/null is not a regular file");
 }
 
+TEST_CASE("safetensors: the batches that PyTorch has counted are passed over, other integers not") {
+  const TemporaryFolder folder;
+  const auto header = [](const std::string& name) {
+    return R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},")" + name +
+           R"(":{"dtype":"I64","shape":[],"data_offsets":[4,12]},)"
+           R"("b":{"dtype":"F32","shape":[1],"data_offsets":[12,16]}})";
+  };
+  const std::string data("\0\0\x80\x3f\7\0\0\0\0\0\0\0\0\0\0\x40", 16);
+  write_bytes(folder / "good", file_of(header("bn1.num_batches_tracked"), data));
+  const auto arrays = read_safetensors(folder / "good");
+  REQUIRE(arrays.size() == 2);
+  CHECK(arrays.at("a").values == std::vector<float>{1});
+  CHECK(arrays.at("b").values == std::vector<float>{2});
+  CHECK(has(complaint(file_of(header("labels"), data)), "its dtype is I64; only F32"));
+}
+
 TEST_CASE("weights: saved and loaded to the bit; the hash tells the difference") {
   const TemporaryFolder folder;
   const auto one = mnist_mlp(1), two = mnist_mlp(2);
