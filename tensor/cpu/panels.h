@@ -71,8 +71,9 @@ struct Block {
 };
 
 // pack(first, count, panel) fills a panel of A with rows [first, first + count); c_row(row) is
-// where the row's result goes. `panel` is room for one panel of A; it is cleared where the last one is
-// not full, since its other rows are multiplied all the same and denormal numbers take their time.
+// where the row's result goes. `panel` is room for one panel of A; it is cleared where the last one
+// is not full, since its other rows are multiplied all the same and denormal numbers take their
+// time.
 template <class T, class Pack, class Row>
 void multiply_block(const Block<T>& block, T* panel, Pack&& pack, Row&& c_row) {
   constexpr int columns = kColumns<T>;
