@@ -1,0 +1,174 @@
+// CIFAR-Convex: what the Pipe-SGD paper proves about convex losses, measured. The layers below the
+// last are fixed, so their results are made once, and only the last layer is trained, by the very
+// strategies that train everything else.
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "data/synthetic_objects.h"
+#include "layers/linear.h"
+#include "layers/models/cifar_cnn.h"
+#include "tests/support.h"
+#include "train/trainer.h"
+
+using namespace tandem;
+using namespace tandem::test;
+
+namespace {
+
+constexpr std::int64_t kSamples = 2000, kClasses = 10, kFeatures = 64;
+
+// The fixed layers' results for all samples. A net of 64 classes whose last layer passes on what it
+// gets gives them as its logits.
+std::vector<float> make_features(const InMemoryDataset& images) {
+  const Device device = cpu_device(2);
+  const auto net = cifar_convex(images.image_shape(), kFeatures, 1);
+  ParameterSet parameters(net->parameters(), device);
+  for (Parameter* p : parameters.trained()) {
+    std::vector<float> values(static_cast<std::size_t>(p->shape.count()));
+    if (p->shape.rank() == 2)
+      for (std::size_t i = 0; i < kFeatures; ++i) values[i * kFeatures + i] = 1;
+    p->value.copy_from_host(std::span<const float>(values));
+  }
+  const auto pixels = images.pixels();
+  std::vector<float> x(pixels.size());
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(pixels[i]) / 128 - 1;
+  const Shape s = images.image_shape();
+  Tape tape;
+  tape.begin(Tape::Mode::inference);
+  auto features = net->forward(tape, Var{Tensor::from(x, {kSamples, s[0], s[1], s[2]}, device)})
+                      .value.to_host<float>();
+  // Mean 0 and deviation 1: the same problem for the last layer, but one that is not so badly
+  // scaled that plain SGD sees nothing of the optimum.
+  for (std::size_t f = 0; f < kFeatures; ++f) {
+    double sum = 0, squares = 0;
+    for (std::size_t i = f; i < features.size(); i += kFeatures) {
+      sum += static_cast<double>(features[i]);
+      squares += static_cast<double>(features[i]) * static_cast<double>(features[i]);
+    }
+    const double mean = sum / kSamples, deviation = std::sqrt(squares / kSamples - mean * mean);
+    for (std::size_t i = f; i < features.size(); i += kFeatures)
+      features[i] = deviation > 0
+                        ? static_cast<float>((static_cast<double>(features[i]) - mean) / deviation)
+                        : 0;
+  }
+  return features;
+}
+
+// The last layer. An "image" is the number of a sample, in two bytes.
+class LastLayer : public Layer {
+ public:
+  LastLayer(const std::vector<float>& features, std::uint64_t seed)
+      : features_(features),
+        linear_(kFeatures, kClasses, Init::xavier_normal, Random(seed, Purpose::weights)) {}
+
+  Var forward(Tape& tape, const Var& x) override {
+    const auto numbers = x.value.to_host<float>();
+    std::vector<float> rows;
+    for (std::size_t i = 0; i < numbers.size(); i += 2) {
+      const auto sample =
+          static_cast<std::ptrdiff_t>(std::lround(numbers[i] + 256 * numbers[i + 1]));
+      const auto begin = features_.begin() + sample * kFeatures;
+      rows.insert(rows.end(), begin, begin + kFeatures);
+    }
+    return linear_.forward(tape,
+                           Var{Tensor::from(rows, {x.value.size(0), kFeatures}, x.value.device())});
+  }
+  void collect(const std::string& prefix, std::vector<ParameterSet::Named>& into) override {
+    linear_.collect(prefix, into);
+  }
+
+ private:
+  const std::vector<float>& features_;
+  Linear linear_;
+};
+
+struct Problem {
+  Problem() {
+    const auto images = synthetic_objects(kSamples, kClasses, 1);
+    features = make_features(*images);
+    std::vector<std::uint8_t> numbers, labels,
+        pixels(static_cast<std::size_t>(images->image_shape().count()));
+    for (std::int64_t i = 0; i < kSamples; ++i) {
+      numbers.push_back(static_cast<std::uint8_t>(i % 256));
+      numbers.push_back(static_cast<std::uint8_t>(i / 256));
+      labels.push_back(static_cast<std::uint8_t>(images->read(i, pixels, nullptr)));
+    }
+    const auto set = std::make_shared<InMemoryDataset>(Shape{1, 1, 2}, kClasses, numbers, labels);
+    const float unit = 1.0F / 255;
+    data = {set, set, {{0, 0}, {unit, unit}}, "features"};
+  }
+
+  Task task() const {
+    return {
+        .app = "test",
+        .model = [this](const Shape&, std::int64_t,
+                        std::uint64_t seed) { return std::make_unique<LastLayer>(features, seed); },
+        .data = [this] { return data; }};
+  }
+  // The loss over all samples, exactly.
+  double loss(const std::string& weights) const {
+    TrainOptions o;
+    o.load = weights;
+    o.batch = kSamples;
+    o.iterations = 1;
+    o.threads = 1;
+    o.quiet = true;
+    return train(task(), o).train_loss;
+  }
+  double loss_after(TrainOptions o) const {
+    const TemporaryFolder folder;
+    o.save = folder / "last.safetensors";
+    o.threads = 1;
+    o.quiet = true;
+    train(task(), o);
+    return loss(o.save);
+  }
+  // By a long run over all samples at once.
+  double least_loss() const {
+    TrainOptions o;
+    o.batch = kSamples;
+    o.iterations = 4000;
+    o.lr = 0.5;
+    o.momentum = 0.98;
+    o.nesterov = true;
+    return loss_after(o);
+  }
+
+  std::vector<float> features;
+  DataSplit data;
+};
+
+// Four workers for T iterations of plain SGD, at a rate that falls with √(KT) as the proof asks.
+TrainOptions plain_sgd(const std::string& algo, double k, std::int64_t iterations) {
+  TrainOptions o;
+  o.algo = algo;
+  o.workers = 4;
+  o.iterations = iterations;
+  o.momentum = 0;
+  o.lr = 4 / std::sqrt(k * static_cast<double>(iterations));
+  return o;
+}
+
+}  // namespace
+
+TEST_CASE("convex: D-Sync and Pipe-SGD come to the same loss, as fast as the paper proves") {
+  const Problem problem;
+  const double least = problem.least_loss();
+  double d_sync = 0, pipe_sgd = 0;
+  for (const auto& [algo, k, reached] :
+       {std::tuple{"d-sync", 1.0, &d_sync}, std::tuple{"pipe-sgd", 2.0, &pipe_sgd}}) {
+    CAPTURE(std::string(algo));
+    double before = 0;
+    for (const std::int64_t iterations : {100, 400, 1600}) {
+      *reached = problem.loss_after(plain_sgd(algo, k, iterations));
+      const double gap = *reached - least;
+      CAPTURE(iterations);
+      CHECK(gap > 0);
+      // O(√(K/T)): four times the iterations, half the gap or less.
+      if (before > 0) CHECK(gap <= before / 2);
+      before = gap;
+    }
+  }
+  CHECK(std::abs(pipe_sgd / d_sync - 1) < 0.01);
+}
