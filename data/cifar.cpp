@@ -97,8 +97,8 @@ DataSplit load_cifar(int classes, const fs::path& folder) {
                           : Files{"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
                                   "data_batch_4.bin", "data_batch_5.bin"};
   const Files test = {classes == 100 ? "test.bin" : "test_batch.bin"};
-  return make_split(load_half(folder, classes, train), load_half(folder, classes, test),
-                    folder.string());
+  auto train_half = load_half(folder, classes, train);  // first, so that its faults are named first
+  return make_split(std::move(train_half), load_half(folder, classes, test), folder.string());
 }
 
 DataSplit open_cifar(int classes, const std::string& data) {
