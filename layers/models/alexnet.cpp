@@ -9,6 +9,7 @@
 namespace tandem {
 namespace {
 
+constexpr Init kInit = Init::lecun_uniform;
 constexpr std::int64_t kLeast = 63;  // pixels: what leaves one behind the last pool
 
 struct Filters {
@@ -28,7 +29,8 @@ class Features {
                                          .out = f.count,
                                          .window = f.window,
                                          .convolution = f.convolution,
-                                         .bias = true},
+                                         .bias = true,
+                                         .init = kInit},
                          random_.split(static_cast<std::uint64_t>(next_)));
     ++next_;
     layers_->add<Relu>(std::to_string(next_++));
@@ -67,12 +69,14 @@ std::unique_ptr<Layer> make(std::initializer_list<Filters> filters, const Shape&
   const Random r = random.split(1);
   auto classifier = std::make_unique<Sequential>();
   classifier->add<Dropout>("0", 0.5)
-      .add<Linear>("1", Linear::Options{.in = flat.count(), .out = 4096, .image = flat}, r.split(1))
+      .add<Linear>("1",
+                   Linear::Options{.in = flat.count(), .out = 4096, .init = kInit, .image = flat},
+                   r.split(1))
       .add<Relu>("2")
       .add<Dropout>("3", 0.5)
-      .add<Linear>("4", 4096, 4096, Init::he_normal, r.split(4))
+      .add<Linear>("4", 4096, 4096, kInit, r.split(4))
       .add<Relu>("5")
-      .add<Linear>("6", 4096, classes, Init::xavier_normal, r.split(6));
+      .add<Linear>("6", 4096, classes, kInit, r.split(6));
 
   auto model = std::make_unique<Sequential>();
   model->add("features", features.take())
