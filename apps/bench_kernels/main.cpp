@@ -1,4 +1,5 @@
-// Rates of the CPU backend's calls: GFLOP/s of the products of MNIST-MLP, GB/s of the loops beside
+// Rates of the CPU backend's calls: GFLOP/s of the products of MNIST-MLP and of the nets'
+// convolutions (counted as if every product of the definition were made), GB/s of the loops beside
 // memcpy, counting what must be read and written at least. `--benchmark_filter=REGEX` picks some.
 #include <benchmark/benchmark.h>
 
@@ -38,6 +39,45 @@ BENCHMARK(matmul)
     ->ArgsProduct({{100}, {500}, {500}, {0}, {0}, {1, 2}})  // input gradient, second layer
     ->ArgsProduct({{2048}, {2048}, {2048}, {0}, {0}, {1, 2}})
     ->UseRealTime();
+
+// Arguments: images, pixels each way, channels, filters, window, stride, threads; padded by half a
+// window.
+enum class Way { forward, data_gradient, filter_gradient };
+void convolution(benchmark::State& state, Way way) {
+  const std::int64_t n = state.range(0), pixels = state.range(1), channels = state.range(2),
+                     filters = state.range(3), window = state.range(4);
+  const Convolution o{.stride = state.range(5), .padding = window / 2};
+  const Device device = cpu_device(static_cast<int>(state.range(6)));
+  const std::int64_t out = o.positions(pixels, window);
+  const Tensor x = filled({n, pixels, pixels, channels}, device);
+  const Tensor filter = filled({filters, window, window, channels}, device);
+  const Tensor y = filled({n, out, out, filters}, device);
+  for (auto _ : state) {
+    if (way == Way::forward) device.backend().conv2d(o, x, filter, Tensor(), y);
+    if (way == Way::data_gradient) device.backend().conv2d_data_gradient(o, y, filter, x, false);
+    if (way == Way::filter_gradient)
+      device.backend().conv2d_filter_gradient(o, x, y, filter, false);
+  }
+  state.counters["FLOP/s"] =
+      benchmark::Counter(2.0 * static_cast<double>(y.count() * window * window * channels),
+                         benchmark::Counter::kIsIterationInvariantRate);
+}
+#define CONVOLUTIONS(name, way)                                                         \
+  BENCHMARK_CAPTURE(convolution, name, way)                                             \
+      ->ArgNames({"n", "pixels", "channels", "filters", "window", "stride", "threads"}) \
+      ->Args({8, 56, 64, 64, 3, 1, 1}) /* ResNet-18, from its first stage... */         \
+      ->Args({8, 28, 128, 128, 3, 1, 1})                                                \
+      ->Args({8, 14, 256, 256, 3, 1, 1})                                                \
+      ->Args({8, 7, 512, 512, 3, 1, 1})  /* ...to its last */                           \
+      ->Args({8, 56, 64, 128, 3, 2, 1})  /* between two stages */                       \
+      ->Args({4, 56, 256, 64, 1, 1, 1})  /* ResNet-50 */                                \
+      ->Args({16, 27, 64, 192, 5, 1, 1}) /* AlexNet */                                  \
+      ->Args({100, 16, 32, 32, 5, 1, 1}) /* the CIFAR net */                            \
+      ->Unit(benchmark::kMillisecond)                                                   \
+      ->UseRealTime()
+CONVOLUTIONS(forward, Way::forward);
+CONVOLUTIONS(data_gradient, Way::data_gradient);
+CONVOLUTIONS(filter_gradient, Way::filter_gradient);
 
 // A loop over `count` elements that moves `bytes_per_element`.
 template <class Call>
