@@ -142,8 +142,11 @@ double Summary::predicted_s() const {
     return sync_iteration(compute,
                           server_time(network, options.workers, options.servers, n, n_wire));
   const double ring = ring_time(network, options.workers, n, n_wire);
-  if (options.algo == "pipe-sgd" && options.pipe_k > 1) return pipe_iteration(compute, ring);
-  return sync_iteration(compute, ring);
+  const double sync = sync_iteration(compute, ring);
+  if (options.algo != "pipe-sgd" || options.pipe_k == 1) return sync;
+  const double closed =
+      static_cast<double>(std::min(warmup, iterations)) / static_cast<double>(iterations);
+  return closed * sync + (1 - closed) * pipe_iteration(compute, ring);
 }
 
 std::string to_json(const Summary& s) {

@@ -18,6 +18,7 @@ struct Summary {
   std::string data;
   std::int64_t parameters = 0;
   std::int64_t iterations = 0;
+  std::int64_t warmup = 0;           // iterations of d-sync before the pipeline opens
   double wall_s = 0;                 // training alone; testing is not counted
   std::vector<double> iteration_ms;  // one per iteration
   std::vector<RankReport> ranks;     // workers, then servers

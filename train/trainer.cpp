@@ -158,6 +158,10 @@ void say_what_runs(const Summary& s, const std::string& net, const DataSplit& da
   if (o.algo != "single")
     fmt::print("network: {}, link {}, compression {}\n", mpi_launch() ? "MPI" : "threads", o.link,
                o.compress);
+  if (s.warmup > 0)
+    fmt::print(
+        "pipeline: opens after {} iterations of d-sync (--warmup-epochs, --warmup-iterations)\n",
+        s.warmup);
   std::fflush(stdout);
 }
 
@@ -233,6 +237,7 @@ void run_worker(const Task& task, const DataSplit& data, const TrainOptions& o,
   const bool first = worker->rank() == 0;
   summary.parameters = worker->parameters().count();
   summary.gradient_count = worker->parameters().gradients().count();
+  summary.warmup = Length(data, o).warmup;
   if (first && !o.quiet) say_what_runs(summary, task.net.empty() ? task.app : task.net, data);
   if (communication) summary.network = calibrate_all(*communication, o, compressor);
 

@@ -41,6 +41,7 @@ Length::Length(const DataSplit& data, const TrainOptions& o) {
   const BatchPlan plan{.samples = data.train->size(), .batch = o.batch, .drop_last = true};
   iterations_per_epoch = plan.batches_per_epoch();
   iterations = o.iterations > 0 ? o.iterations : o.epochs * iterations_per_epoch;
+  warmup = o.algo == "pipe-sgd" ? o.warmup_iterations + o.warmup_epochs * iterations_per_epoch : 0;
 }
 
 Replica::Replica(const Task& task, const DataSplit& data, const TrainOptions& o)
@@ -73,17 +74,15 @@ Worker::Worker(const Task& task, const DataSplit& data, const TrainOptions& o,
                   .workers = o.workers,
                   .rank = rank_,
                   .threads = loader_threads(data, o)}),
-      strategy_(make_strategy(
-          o.algo, {.parameters = replica_.parameters(),
-                   .optimizer = replica_.optimizer(),
-                   .spans = spans_,
-                   .communication = communication,
-                   .compressor = &compressor,
-                   .workers = o.workers,
-                   .servers = o.servers,
-                   .pipe_k = o.pipe_k,
-                   .warmup_iterations = o.warmup_iterations +
-                                        o.warmup_epochs * Length(data, o).iterations_per_epoch})) {
+      strategy_(make_strategy(o.algo, {.parameters = replica_.parameters(),
+                                       .optimizer = replica_.optimizer(),
+                                       .spans = spans_,
+                                       .communication = communication,
+                                       .compressor = &compressor,
+                                       .workers = o.workers,
+                                       .servers = o.servers,
+                                       .pipe_k = o.pipe_k,
+                                       .warmup_iterations = Length(data, o).warmup})) {
   tape_.set_hooks(strategy_.get());
   if (!o.trace.empty()) spans_.keep_events();
 }

@@ -21,6 +21,7 @@ namespace tandem {
 struct Length {
   Length(const DataSplit& data, const TrainOptions& options);
   std::int64_t iterations, iterations_per_epoch;
+  std::int64_t warmup;  // iterations of d-sync before the pipeline opens
 };
 
 // A model's weights and what updates them: all that a parameter server needs of a worker.
