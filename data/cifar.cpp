@@ -89,8 +89,8 @@ bool is_folder(const fs::path& path) {
 DataSplit load_cifar(int classes, const fs::path& folder) {
   require(classes == 10 || classes == 100, "there is no CIFAR-{}", classes);
   if (!is_folder(folder))
-    throw UserError("the data folder {} does not exist; `make data` makes {}", folder.string(),
-                    name_of(classes));
+    throw UserError("the data folder {} {}; `make data` makes {}", folder.string(),
+                    fs::exists(folder) ? "is no folder" : "does not exist", name_of(classes));
   using Files = std::vector<std::string>;
   const Files train = classes == 100
                           ? Files{"train.bin"}

@@ -48,7 +48,9 @@ ImageList::ImageList(fs::path folder, const std::vector<std::string>& classes)
     if (found == classes_.end() || *found != name)
       throw UserError("{} is a class that the training images lack", (folder_ / name).string());
     const auto files = names_in(folder_ / name, [](const fs::directory_entry& entry) {
-      return is_image_name(entry.path().filename().string()) && entry.is_regular_file();
+      // A link to nothing is a broken image, not none.
+      return is_image_name(entry.path().filename().string()) &&
+             (entry.is_regular_file() || !entry.exists());
     });
     if (files.empty())
       throw UserError("the folder {} has no images (.jpg, .jpeg or .png) in it",

@@ -63,8 +63,8 @@ DataSplit synthetic(const std::string& reason) {
 
 DataSplit load_mnist(const fs::path& folder) {
   if (!is_folder(folder))
-    throw UserError("the data folder {} does not exist; `make data` makes datasets/mnist",
-                    folder.string());
+    throw UserError("the data folder {} {}; `make data` makes datasets/mnist", folder.string(),
+                    fs::exists(folder) ? "is no folder" : "does not exist");
   const auto train = load_half(folder, "train");
   return {train, load_half(folder, "t10k"), measure_normalisation(*train), folder.string()};
 }

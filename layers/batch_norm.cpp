@@ -9,8 +9,8 @@ std::vector<float> all(std::int64_t count, float value) {
 
 }  // namespace
 
-BatchNorm2d::BatchNorm2d(std::int64_t channels, float weight)
-    : weight_({channels}, all(channels, weight)),
+BatchNorm2d::BatchNorm2d(std::int64_t channels)
+    : weight_({channels}, all(channels, 1)),
       bias_({channels}, all(channels, 0)),
       running_mean_({channels}, all(channels, 0), Role::statistic),
       running_variance_({channels}, all(channels, 1), Role::statistic) {}

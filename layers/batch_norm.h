@@ -7,7 +7,7 @@ namespace tandem {
 // Batch normalisation of [n, h, w, channels]; alone, or together with what follows it.
 class BatchNorm2d : public Layer {
  public:
-  explicit BatchNorm2d(std::int64_t channels, float weight = 1);
+  explicit BatchNorm2d(std::int64_t channels);
 
   Var forward(Tape& tape, const Var& x) override;
   Var forward_relu(Tape& tape, const Var& x);

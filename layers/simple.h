@@ -33,11 +33,6 @@ class AveragePool : public Layer {
   Pool pool_;
 };
 
-class GlobalAveragePool : public Layer {
- public:
-  Var forward(Tape& tape, const Var& x) override { return global_average_pool(tape, x); }
-};
-
 class ResponseNorm : public Layer {
  public:
   explicit ResponseNorm(const LocalResponseNorm& norm) : norm_(norm) {}

@@ -85,9 +85,8 @@ void add_own_option(CLI::App& app, const OwnOption& own) {
   };
   if (auto* const* number = std::get_if<std::int64_t*>(&own.value)) {
     CLI::Option* option = add(**number, **number == 0);
-    own.choices.empty() ? option->transform(whole(static_cast<std::uint64_t>(own.least),
-                                                  static_cast<std::uint64_t>(own.most)))
-                        : option->check(one_of(own.choices));
+    option->transform(
+        whole(static_cast<std::uint64_t>(own.least), static_cast<std::uint64_t>(own.most)));
   } else {
     std::string& text = *std::get<std::string*>(own.value);
     add(text, text.empty())->check(own.choices.empty() ? path() : one_of(own.choices));
@@ -210,9 +209,9 @@ void add_options(CLI::App& app, const AppHelp& about, TrainOptions& o) {
   app.add_flag("--quiet", o.quiet, "Print nothing but errors")->group("Files");
 }
 
-// "--skip-bad-images,…" is skip_bad_images in the summary.
+// "--skip-bad-images" is skip_bad_images in the summary.
 std::string key_of(const std::string& option) {
-  std::string key = option.substr(2, option.find(',') - 2);
+  std::string key = option.substr(2);
   std::ranges::replace(key, '-', '_');
   return key;
 }

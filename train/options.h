@@ -50,12 +50,12 @@ struct TrainOptions {
 
 // An option that only one application has.
 struct OwnOption {
-  std::string name;  // "--depth"; of a bool "--augment,!--no-augment"
+  std::string name;  // "--depth"
   // Where it goes; holds the default. 0 and "" are defaults that --help does not show.
   std::variant<bool*, std::int64_t*, std::string*> value;
-  std::string value_name;                 // "N"
-  std::string help;                       // lines of 55 characters at most
-  std::vector<std::string> choices = {};  // that a text or a number is one of; empty: all will do
+  std::string value_name;                    // "N"
+  std::string help;                          // lines of 55 characters at most
+  std::vector<std::string> choices = {};     // that a text is one of; empty: all will do
   std::int64_t least = 1, most = 1'000'000;  // of a number
 };
 

@@ -116,7 +116,8 @@ Json options_json(const TrainOptions& o) {
                {"summary", o.summary},
                {"trace", o.trace},
                {"quiet", o.quiet}};
-  for (const auto& [name, value] : o.own) std::visit([&](const auto& v) { json[name] = v; }, value);
+  for (const auto& own : o.own)
+    std::visit([&](const auto& value) { json[own.first] = value; }, own.second);
   return json;
 }
 
@@ -247,7 +248,8 @@ std::string to_text(const Summary& s) {
   text += fmt::format("\n  test accuracy  {:.2f}%\n  weights hash   {}\n", 100 * s.test_accuracy,
                       s.weights_hash);
   if (!s.skipped.empty()) {
-    text += fmt::format("\n  {} broken images were skipped:\n", s.skipped.size());
+    text += fmt::format("\n  {} broken {} skipped:\n", s.skipped.size(),
+                        s.skipped.size() == 1 ? "image was" : "images were");
     const auto first = first_skipped(s);
     for (const std::string& what : first) text += fmt::format("    {}\n", what);
     if (first.size() < s.skipped.size())

@@ -275,7 +275,8 @@ DataSplit open_data(const Task& task, const TrainOptions& o) {
     if (!o.trace.empty()) check_writable("--trace", o.trace);
   }
   DataSplit data = task.data();
-  if (o.batch > data.train->size())
+  const bool trains = o.epochs > 0 || o.iterations > 0;
+  if (trains && o.batch > data.train->size())
     throw UserError("--batch {} is larger than the training set of {} samples", o.batch,
                     data.train->size());
   return data;

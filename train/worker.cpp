@@ -9,10 +9,12 @@
 namespace tandem {
 namespace {
 
-// Images per worker that are tested together: as many as make large matrices in modest memory.
-std::int64_t test_batch(const DataSplit& data) {
-  constexpr std::int64_t kMostPixels = 8'000'000;
-  return std::clamp<std::int64_t>(kMostPixels / data.test->image_shape().count(), 1, 500);
+// Images per worker that are tested together: as many as are trained together, so that testing
+// takes no more memory than training, or more where they are small.
+std::int64_t test_batch(const DataSplit& data, const TrainOptions& o) {
+  constexpr std::int64_t kElements = 400'000;
+  return std::max(std::max<std::int64_t>(1, o.batch / o.workers),
+                  kElements / data.test->image_shape().count());
 }
 
 int loader_threads(const DataSplit& data, const TrainOptions& o) {
@@ -39,7 +41,8 @@ Schedule make_schedule(const TrainOptions& o, const Length& length) {
 
 Length::Length(const DataSplit& data, const TrainOptions& o) {
   const BatchPlan plan{.samples = data.train->size(), .batch = o.batch, .drop_last = true};
-  iterations_per_epoch = plan.batches_per_epoch();
+  // A set smaller than a batch is only tested.
+  iterations_per_epoch = std::max<std::int64_t>(1, plan.batches_per_epoch());
   iterations = o.iterations > 0 ? o.iterations : o.epochs * iterations_per_epoch;
   warmup = o.algo == "pipe-sgd" ? o.warmup_iterations + o.warmup_epochs * iterations_per_epoch : 0;
 }
@@ -62,7 +65,7 @@ Worker::Worker(const Task& task, const DataSplit& data, const TrainOptions& o,
       rank_(communication ? communication->transport().rank() : 0),
       replica_(task, data, o),
       train_data_(data.train, data.normalisation, replica_.device(),
-                  {.batch = o.batch,
+                  {.batch = std::min(o.batch, data.train->size()),
                    .training = true,
                    .seed = o.seed,
                    .workers = o.workers,
@@ -70,7 +73,7 @@ Worker::Worker(const Task& task, const DataSplit& data, const TrainOptions& o,
                    .augment = data.augment,
                    .threads = loader_threads(data, o)}),
       test_data_(data.test, data.normalisation, replica_.device(),
-                 {.batch = test_batch(data) * o.workers,
+                 {.batch = test_batch(data, o) * o.workers,
                   .workers = o.workers,
                   .rank = rank_,
                   .threads = loader_threads(data, o)}),

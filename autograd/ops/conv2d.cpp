@@ -12,8 +12,9 @@ Var conv2d(Tape& tape, const Var& x, const Var& filter, const Var& bias,
   require(o.stride >= 1 && o.padding >= 0 && o.dilation >= 1 && o.groups >= 1,
           "a convolution cannot have stride {}, padding {}, dilation {} and {} groups", o.stride,
           o.padding, o.dilation, o.groups);
-  require(in.rank() == 4 && f.rank() == 4 && in[3] == f[3] * o.groups && f[0] % o.groups == 0 &&
-              o.positions(in[1], f[1]) >= 1 && o.positions(in[2], f[2]) >= 1,
+  require(in.rank() == 4 && f.rank() == 4 && f.count() > 0 && in[3] == f[3] * o.groups &&
+              f[0] % o.groups == 0 && o.positions(in[1], f[1]) >= 1 &&
+              o.positions(in[2], f[2]) >= 1,
           "a convolution with filters {} in {} groups cannot take input {}", f, o.groups, in);
   require(!bias.value.defined() || bias.value.shape() == Shape{f[0]},
           "filters {} do not fit bias {}", f, bias.value.shape());

@@ -38,6 +38,7 @@ void ParameterServer::serve(std::int64_t first, std::int64_t last) {
     for (std::size_t i = 0; i < slots_.size(); ++i) begin_receive(slots_[i], segments_[i]);
     for (std::size_t i = 0; i < segments_.size(); ++i) {
       Slot& slot = slots_[i % slots_.size()];
+      if (i == 0) wait_for_the_first(slot);
       for (Request& received : slot.received) transport_.wait(received);
       sum(slot, segments_[i]);
       update(t, segments_[i]);
@@ -47,6 +48,15 @@ void ParameterServer::serve(std::int64_t first, std::int64_t last) {
   }
   for (Slot& slot : slots_)
     for (Request& answered : slot.answered) transport_.wait(answered);
+}
+
+// Workers compute as long as they must. From the first that is ready on, the others are expected.
+void ParameterServer::wait_for_the_first(Slot& slot) {
+  constexpr double kHour = 3600;
+  std::vector<Request*> any;
+  for (Request& received : slot.received) any.push_back(&received);
+  while (!transport_.wait_any_until(any, Clock::now() + from_seconds(kHour))) {
+  }
 }
 
 void ParameterServer::begin_receive(Slot& slot, std::int64_t segment) {

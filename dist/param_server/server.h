@@ -36,6 +36,7 @@ class ParameterServer {
     std::vector<Request> answered;                  // likewise
   };
 
+  void wait_for_the_first(Slot& slot);
   void begin_receive(Slot& slot, std::int64_t segment);
   void sum(Slot& slot, std::int64_t segment);
   void update(std::int64_t t, std::int64_t segment);

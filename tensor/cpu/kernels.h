@@ -79,7 +79,7 @@ void relu_gradient(const T* __restrict y, const T* __restrict dy, T* __restrict 
   for (std::int64_t i = 0; i < count; ++i) {
     const T g = dy[i];  // loaded whatever y is: a conditional load would not be vectorised
     const auto bits = std::bit_cast<Bits<T>>(y[i]);
-    put<kAccumulate>(dx[i], (bits <= kMinusInfinity<T>) | (bits == 0) ? T{0} : g);
+    put<kAccumulate>(dx[i], ((bits <= kMinusInfinity<T>) | (bits == 0)) ? T{0} : g);
   }
 }
 

@@ -66,7 +66,8 @@ TEST_CASE("net apps: --help shows the shared options and the program's own") {
       {"resnet",
        {"--dataset", "--depth", "--image-size", "--no-augment", "--batch N", "256",
         "--warmup-epochs N"}}};
-  for (const auto& [app, parts] : own) {
+  for (const auto& each : own) {
+    const std::string& app = each.first;
     CAPTURE(app);
     const ProgramResult r = run_program(app, {"--help"});
     CHECK(r.status == 0);
@@ -74,7 +75,7 @@ TEST_CASE("net apps: --help shows the shared options and the program's own") {
     CHECK(has(r.out, "This program"));
     CHECK(has(r.out, "--data DIR|synthetic"));
     CHECK(has(r.out, "--algo"));
-    for (const std::string& part : parts) CHECK_MESSAGE(has(r.out, part), part);
+    for (const std::string& part : each.second) CHECK_MESSAGE(has(r.out, part), part);
   }
 }
 
@@ -92,7 +93,9 @@ TEST_CASE("net apps: a value that makes no sense is refused with the option's na
       {"resnet", {"--depth", "19"}},
       {"resnet", {"--depth", "deep"}},
       {"resnet", {"--dataset", "imagenet"}}};
-  for (const auto& [app, words] : cases) {
+  for (const auto& each : cases) {
+    const std::string& app = each.first;
+    const Words& words = each.second;
     CAPTURE(app);
     CAPTURE(words[0]);
     const std::string line = refusal(app, words);

@@ -131,6 +131,19 @@ TEST_CASE("convolution: the shapes of the nets, in small") {
   check({{1, 12, 11, 8}, {8, 3, 2, 8}, {1, 1}}, Dtype::f32, 2);     // not square
 }
 
+TEST_CASE("convolution: what Winograd's way must get right") {
+  for (const Dtype dtype : {Dtype::f32, Dtype::f64}) {
+    check({{1, 9, 10, 300}, {40, 3, 3, 300}, {1, 1}}, dtype, 2);     // deeper than a block
+    check({{2, 8, 9, 260}, {33, 3, 3, 260}, {1, 0}}, dtype, 2);      // no padding
+    check({{2, 7, 6, 24}, {20, 3, 3, 24}, {1, 2}}, dtype, 2);        // all that can be
+    check({{1, 9, 9, 96}, {60, 3, 3, 32}, {1, 1, 1, 3}}, dtype, 2);  // groups
+    check({{2, 12, 13, 40}, {48, 5, 5, 40}, {1, 2}}, dtype, 2);      // 5x5, odd sizes
+    check({{1, 10, 10, 32}, {24, 5, 5, 16}, {1, 1, 1, 2}}, dtype, 2);
+  }
+  check({{2, 40, 41, 64}, {64, 3, 3, 64}, {1, 1}}, Dtype::f32, 2);  // many tiles
+  check({{1, 42, 43, 8}, {500, 3, 3, 8}, {1, 1}}, Dtype::f64, 2);   // more than are done at once
+}
+
 TEST_CASE("convolution: windows larger than the image, images of one pixel, no images") {
   check({{2, 1, 1, 4}, {4, 3, 3, 4}, {1, 1}}, Dtype::f32, 2);
   check({{2, 2, 3, 4}, {4, 5, 5, 4}, {1, 2}}, Dtype::f32, 2);

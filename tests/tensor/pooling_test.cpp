@@ -93,7 +93,8 @@ TEST_CASE("pooling: as many windows as PyTorch has") {
       {13, 3, 2, 0, 6, 6}, {13, 3, 2, 1, 7, 7},   {13, 2, 3, 1, 5, 5}, {13, 3, 3, 1, 5, 5},
       {13, 5, 3, 2, 5, 5}, {13, 2, 1, 1, 14, 14}, {13, 1, 2, 0, 7, 7}, {13, 3, 5, 1, 3, 3}};
   for (const auto& [size, window, stride, padding, floor, ceil] : table) {
-    CAPTURE(fmt::format("{} {} {} {}", size, window, stride, padding));
+    const std::string what = fmt::format("{} {} {} {}", size, window, stride, padding);
+    CAPTURE(what);
     CHECK(Pool{window, stride, padding, false}.positions(size) == floor);
     CHECK(Pool{window, stride, padding, true}.positions(size) == ceil);
   }

@@ -158,7 +158,8 @@ TEST_CASE("convex: D-Sync and Pipe-SGD come to the same loss, as fast as the pap
   double d_sync = 0, pipe_sgd = 0;
   for (const auto& [algo, k, reached] :
        {std::tuple{"d-sync", 1.0, &d_sync}, std::tuple{"pipe-sgd", 2.0, &pipe_sgd}}) {
-    CAPTURE(std::string(algo));
+    const std::string name = algo;
+    CAPTURE(name);
     double before = 0;
     for (const std::int64_t iterations : {100, 400, 1600}) {
       *reached = problem.loss_after(plain_sgd(algo, k, iterations));

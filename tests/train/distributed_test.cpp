@@ -1,11 +1,13 @@
 // Training on several workers, end to end: what must not depend on how the work is spread.
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
+#include <thread>
 
 #include "autograd/ops.h"
 #include "data/synthetic_digits.h"
@@ -318,4 +320,24 @@ TEST_CASE("distributed: running statistics are tested and saved as the mean over
     CHECK(alone[i] != 0);
     CHECK(three[i] == doctest::Approx(alone[i]).epsilon(1e-4));
   }
+}
+
+TEST_CASE("distributed: a server waits for workers that compute longer than the stall timeout") {
+  // A layer that takes three times as long.
+  struct Slow : Layer {
+    Var forward(Tape&, const Var& x) override {
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      return x;
+    }
+  };
+  const auto slow_mlp = [](const Shape& image, std::int64_t classes, std::uint64_t seed) {
+    auto model = std::make_unique<Sequential>();
+    model->add<Slow>("slow").add("net", small_mlp(image, classes, seed));
+    return model;
+  };
+  TrainOptions o = options("ps-sync", 1, 1);
+  o.stall_timeout = 0.1;
+  Task slow = task();
+  slow.model = slow_mlp;
+  CHECK(train(slow, o).iterations == 1);
 }

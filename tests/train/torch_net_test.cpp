@@ -81,7 +81,9 @@ TEST_CASE("torch: a net that was loaded from its file is saved as the same tenso
   const auto ours = read_safetensors(folder / "ours");
   REQUIRE(ours.size() == theirs.size());
   CHECK(!ours.contains("1.num_batches_tracked"));  // PyTorch does without it
-  for (const auto& [name, array] : theirs) {
+  for (const auto& each : theirs) {
+    const std::string& name = each.first;
+    const NamedArray& array = each.second;
     CAPTURE(name);
     REQUIRE(ours.contains(name));
     CHECK(ours.at(name).shape == array.shape);

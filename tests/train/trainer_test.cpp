@@ -127,6 +127,8 @@ TEST_CASE("training: files are written and can be continued from") {
   const Summary loaded = train(task(), again);
   CHECK(loaded.weights_hash == s.weights_hash);
   CHECK(loaded.test_accuracy == s.test_accuracy);
+  again.batch = 10'000;  // more than there are training images, of which none is wanted
+  CHECK(train(task(), again).test_accuracy == s.test_accuracy);
 }
 
 TEST_CASE("training: divergence is reported, not trained on, also in the last update") {
