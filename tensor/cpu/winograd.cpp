@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "tensor/cpu/panels.h"
-#include "tensor/cpu/winograd_transforms.h"
+#include "tensor/cpu/winograd_tiles.h"
 
 namespace tandem::winograd {
 namespace {
@@ -14,90 +13,6 @@ using panels::kRows;
 using panels::pieces;
 using panels::rounded_up;
 using panels::Start;
-
-// Calls f(V{}, channel) for all channels, by vectors as long as they fit, then one by one.
-template <class T, class F>
-[[gnu::always_inline]] inline void each_channel(std::int64_t channels, F&& f) {
-  std::int64_t c = 0;
-  for (; c + kLanes<T> <= channels; c += kLanes<T>) f(Vector<T>{}, c);
-  for (; c < channels; ++c) f(T{}, c);
-}
-// Some channels of images [n, h, w, c].
-template <class T>
-struct Images {
-  T* data;  // the first of the channels
-  std::int64_t n, h, w, pitch, channels;
-
-  Images(const Tensor& x, std::int64_t group, std::int64_t groups)
-      : data(x.data<T>() + group * (x.size(3) / groups)),
-        n(x.size(0)),
-        h(x.size(1)),
-        w(x.size(2)),
-        pitch(x.size(3)),
-        channels(x.size(3) / groups) {}
-
-  T* pixel(std::int64_t image, std::int64_t y, std::int64_t x) const {
-    return data + ((image * h + y) * w + x) * pitch;
-  }
-
-  // The pixels of a square whose corner is (top, left), row by row; `outside` for those that do not
-  // exist.
-  template <int size>
-  std::array<T*, size * size> square(std::int64_t image, std::int64_t top, std::int64_t left,
-                                     T* outside) const {
-    std::array<T*, size * size> pixels;
-    T* corner = pixel(image, top, left);
-    for (int i = 0; i < size; ++i)
-      for (int j = 0; j < size; ++j) {
-        const bool inside = top + i >= 0 && top + i < h && left + j >= 0 && left + j < w;
-        pixels[i * size + j] = inside ? corner + (i * w + j) * pitch : outside;
-      }
-    return pixels;
-  }
-};
-
-// How the m × m outputs of each tile cover images of h × w.
-struct Tiles {
-  Tiles(std::int64_t images, std::int64_t h, std::int64_t w, int outputs)
-      : m(outputs), down(pieces(h, m)), right(pieces(w, m)), count(images * down * right) {}
-
-  std::int64_t image(std::int64_t tile) const { return tile / (down * right); }
-  std::int64_t top(std::int64_t tile) const { return tile / right % down * m; }
-  std::int64_t left(std::int64_t tile) const { return tile % right * m; }
-
-  std::int64_t m, down, right, count;
-};
-
-// Bᵀ d B of one tile, whose corner lies `padding` above and left of its outputs. to(position, c) is
-// where the channel goes.
-template <class T, class To>
-void transform_tile(const Images<T>& x, const Tiles& tiles, std::int64_t tile, std::int64_t padding,
-                    T* zeros, const To& to) {
-  const auto pixel = x.template square<kPoints>(tiles.image(tile), tiles.top(tile) - padding,
-                                                tiles.left(tile) - padding, zeros);
-  each_channel<T>(x.channels, [&](auto kind, std::int64_t c) {
-    using V = decltype(kind);
-    both_ways<kPoints, kPoints, V>(
-        [](const Six<V>& d) { return tile_transform(d); },
-        [&](int i, int j) { return load<V>(pixel[i * kPoints + j] + c); },
-        [&](int i, int j, V v) { store(v, to(i * kPoints + j, c)); });
-  });
-}
-
-// A dy Aᵀ of one tile of outputs.
-template <int m, class T, class To>
-void transform_outputs(const Images<T>& dy, const Tiles& tiles, std::int64_t tile, T* zeros,
-                       const To& to) {
-  const auto pixel =
-      dy.template square<m>(tiles.image(tile), tiles.top(tile), tiles.left(tile), zeros);
-  each_channel<T>(dy.channels, [&](auto kind, std::int64_t c) {
-    using V = decltype(kind);
-    both_ways<m, kPoints, V>(
-        [](const std::array<V, m>& y) { return output_transform_transposed<m>(y); },
-        [&](int i, int j) { return load<V>(pixel[i * m + j] + c); },
-        [&](int i, int j, V v) { store(v, to(i * kPoints + j, c)); });
-  });
-}
 
 // What the outputs become: the sums alone, with a bias, or added to what is there.
 template <class T>
@@ -257,99 +172,6 @@ void convolve(const Images<T>& x, std::int64_t padding, const Tensor& filters, s
   });
 }
 
-// The gradient of the filters of one group, in three steps: transform all tiles of x and dy; for
-// each position multiply, the tiles being the depth; transform back. So many tiles at a time that
-// their transforms fit in the last-level cache.
-template <int r, class T>
-void gradient_of_filters(const Images<T>& x, const Images<T>& dy, std::int64_t padding, T* dfilter,
-                         bool accumulate, const Tensor& like, ThreadPool& threads) {
-  constexpr int m = kPoints + 1 - r, wide = kColumns<T>;
-  constexpr std::int64_t kElements = 2'000'000, kTaskRows = 8 * kRows, kSome = 8;
-  const Tiles tiles(x.n, dy.h, dy.w, m);
-  const std::int64_t channels = x.channels, filters = dy.channels;
-  const std::int64_t panels = pieces(channels, wide), padded = panels * wide;
-  const std::int64_t group = std::min(
-      tiles.count,
-      rounded_up(std::max<std::int64_t>(1, kElements / (kPositions * (padded + filters))), kSome));
-  const auto scratch = [&](std::int64_t n) {
-    return Tensor::empty({n}, like.dtype(), like.device());
-  };
-  const Tensor b = scratch(kPositions * panels * group * wide);  // [position][panel][tile][wide]
-  const Tensor a = scratch(kPositions * group * filters);        // [position][tile][filter]
-  const Tensor sums = scratch(kPositions * filters * channels);
-  const Tensor zeros = Tensor::zeros({std::max(channels, filters)}, like.dtype(), like.device());
-
-  for (std::int64_t first = 0; first < tiles.count; first += group) {
-    const std::int64_t count = std::min(group, tiles.count - first);
-    threads.run_ranges(count, kSome, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t t = begin; t < end; ++t) {
-        const auto to = [&](int e, std::int64_t c) {
-          return b.data<T>() + ((e * panels + c / wide) * count + t) * wide + c % wide;
-        };
-        transform_tile(x, tiles, first + t, padding, zeros.data<T>(), to);
-        if (channels % wide)
-          for (int e = 0; e < kPositions; ++e)
-            std::fill_n(to(e, channels), padded - channels, T{0});
-        transform_outputs<m>(dy, tiles, first + t, zeros.data<T>(), [&](int e, std::int64_t k) {
-          return a.data<T>() + (e * count + t) * filters + k;
-        });
-      }
-    });
-    const std::int64_t row_tasks = pieces(filters, kTaskRows);
-    threads.run(kPositions * row_tasks, [&](std::int64_t task) {
-      const std::int64_t e = task / row_tasks, row0 = task % row_tasks * kTaskRows;
-      const Tensor panel = scratch(kRows * kDepth);
-      for (std::int64_t k = 0; k < count; k += kDepth) {
-        const std::int64_t deep = std::min(kDepth, count - k);
-        panels::multiply_block(
-            panels::Block<T>{.rows = std::min(kTaskRows, filters - row0),
-                             .columns = channels,
-                             .depth = deep,
-                             .b = b.data<T>() + (e * panels * count + k) * wide,
-                             .b_pitch = count * wide,
-                             .start = first + k == 0 ? Start::zero : Start::sums},
-            panel.data<T>(),
-            [&](std::int64_t row, int rows, T* to) {
-              panels::copy_rows(a.data<T>() + (e * count + k) * filters + row0 + row, filters, deep,
-                                rows, to);
-            },
-            [&](std::int64_t row) {
-              return sums.data<T>() + (e * filters + row0 + row) * channels;
-            });
-      }
-    });
-  }
-  threads.run_ranges(filters, 4, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t k = begin; k < end; ++k) {
-      const T* from = sums.data<T>() + k * channels;
-      T* to = dfilter + k * r * r * channels;
-      each_channel<T>(channels, [&](auto kind, std::int64_t c) {
-        using V = decltype(kind);
-        both_ways<kPoints, r, V>(
-            [](const Six<V>& u) { return filter_transform_transposed<r, T>(u); },
-            [&](int i, int j) {
-              return load<V>(from + (i * kPoints + j) * filters * channels + c);
-            },
-            [&](int i, int j, V v) {
-              T* at = to + (i * r + j) * channels + c;
-              store(accumulate ? load<V>(at) + v : v, at);
-            });
-      });
-    }
-  });
-}
-
-// f<r, T>() for the filter's size and the dtype.
-template <class F>
-void with_kind(const Shape& filter, Dtype dtype, F&& f) {
-  with_float_type(dtype, [&]<class T>() {
-    if (filter[1] == 3)
-      f.template operator()<3, T>();
-    else
-      f.template operator()<5, T>();
-  });
-}
-
 }  // namespace
 
 bool wins(const Convolution& o, const Shape& x, const Shape& filter) {
@@ -389,16 +211,6 @@ void data_gradient(const Convolution& o, const Tensor& dy, const Tensor& filter,
           Images<T>(dy, g, o.groups), r - 1 - o.padding,
           transform_filters_turned<r, T>(filter, g * filters, filters, threads), filter.size(3),
           {Images<T>(dx, g, o.groups), accumulate ? Start::sums : Start::zero, nullptr}, threads);
-  });
-}
-
-void filter_gradient(const Convolution& o, const Tensor& x, const Tensor& dy, const Tensor& dfilter,
-                     bool accumulate, ThreadPool& threads) {
-  with_kind(dfilter.shape(), dfilter.dtype(), [&]<int r, class T>() {
-    for (std::int64_t g = 0; g < o.groups; ++g)
-      gradient_of_filters<r, T>(Images<T>(x, g, o.groups), Images<T>(dy, g, o.groups), o.padding,
-                                dfilter.data<T>() + g * (dfilter.count() / o.groups), accumulate,
-                                dfilter, threads);
   });
 }
 

@@ -6,6 +6,7 @@
 #include "layers/batch_norm.h"
 #include "layers/conv2d.h"
 #include "layers/linear.h"
+#include "layers/models/residual_block.h"
 #include "layers/sequential.h"
 #include "layers/simple.h"
 #include "tests/support.h"
@@ -37,9 +38,14 @@ std::unique_ptr<Layer> torch_net(Role role = Role::trained) {
                                    .role = role},
                    random)
       .add<Relu>("5")
-      .add<AveragePool>("6", Pool{.window = 2, .stride = 2})
-      .add<Flatten>("7")
-      .add<Linear>("8", Linear::Options{.in = 3 * 2 * 12, .out = 5, .image = {3, 2, 12}}, random);
+      .add<ResidualBlock>(
+          "6", ResidualBlock::Options{.in = 12, .width = 16, .stride = 1, .bottleneck = false},
+          random)
+      .add<ResidualBlock>(
+          "7", ResidualBlock::Options{.in = 16, .width = 4, .stride = 2, .bottleneck = true},
+          random)
+      .add<Flatten>("8")
+      .add<Linear>("9", Linear::Options{.in = 3 * 2 * 16, .out = 5, .image = {3, 2, 16}}, random);
   return net;
 }
 
@@ -66,7 +72,7 @@ TEST_CASE("torch: its state dict gives its logits here") {
   const Var y = net->forward(tape, Var{Tensor::from(pixels, {n, h, w, c}, set.device())});
   REQUIRE(y.value.shape() == io.at("logits").shape);
   const std::vector<float> logits = y.value.to_host<float>();
-  // Sums of at most 72 products of numbers around 1, in f32, in another order.
+  // Sums of at most 144 products of numbers around 1, in f32, in another order.
   for (std::size_t i = 0; i < logits.size(); ++i)
     CHECK(std::abs(logits[i] - io.at("logits").values[i]) < 1e-5F);
 }
@@ -91,6 +97,7 @@ TEST_CASE("torch: a net that was loaded from its file is saved as the same tenso
   }
   CHECK(ours.at("0.weight").shape == Shape{8, 3, 3, 3});
   CHECK(ours.at("4.weight").shape == Shape{12, 4, 3, 3});
+  CHECK(ours.at("7.downsample.0.weight").shape == Shape{16, 16, 1, 1});
 }
 
 TEST_CASE("weights: fixed ones alone can be taken from a file that has more") {

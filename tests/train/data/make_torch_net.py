@@ -3,7 +3,8 @@
 torch_net_io.safetensors, an input and the logits that PyTorch computes from it in inference.
 
 The net has what may go wrong on the way: an image that is not square, filters of more channels than
-one, groups, a batch norm with its running statistics, and a linear layer behind a flatten.
+one, groups, batch norms with their running statistics, both residual blocks with shortcuts, named as
+torchvision names them, and a linear layer behind a flatten.
 torch_net_test.cpp reads both. No library writes the files, so that PyTorch is all that is needed.
 """
 import json
@@ -26,13 +27,36 @@ def write_safetensors(path, tensors):
     path.write_bytes(struct.pack("<Q", len(text)) + text + data)
 
 
+class Block(nn.Module):
+    """torchvision's BasicBlock, or its Bottleneck if there is a third convolution."""
+
+    def __init__(self, channels, windows, stride):
+        super().__init__()
+        self.count = len(windows)
+        for i, window in enumerate(windows, 1):
+            strided = stride if window == 3 and not any(w == 3 for w in windows[:i - 1]) else 1
+            setattr(self, f"conv{i}", nn.Conv2d(channels[i - 1], channels[i], window, strided, window // 2, bias=False))
+            setattr(self, f"bn{i}", nn.BatchNorm2d(channels[i]))
+        self.downsample = nn.Sequential(
+            nn.Conv2d(channels[0], channels[-1], 1, stride, bias=False), nn.BatchNorm2d(channels[-1]))
+
+    def forward(self, x):
+        y = x
+        for i in range(1, self.count + 1):
+            y = getattr(self, f"bn{i}")(getattr(self, f"conv{i}")(y))
+            if i < self.count:
+                y = torch.relu(y)
+        return torch.relu(y + self.downsample(x))
+
+
 def main():
     torch.manual_seed(1)
     net = nn.Sequential(
         nn.Conv2d(3, 8, 3, stride=1, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU(),
         nn.MaxPool2d(3, 2, 1),
-        nn.Conv2d(8, 12, 3, padding=1, groups=2), nn.ReLU(), nn.AvgPool2d(2),
-        nn.Flatten(), nn.Linear(12 * 3 * 2, 5))
+        nn.Conv2d(8, 12, 3, padding=1, groups=2), nn.ReLU(),
+        Block([12, 16, 16], [3, 3], stride=1), Block([16, 4, 4, 16], [1, 3, 1], stride=2),
+        nn.Flatten(), nn.Linear(16 * 3 * 2, 5))
     # Some steps of training, so that nothing has its initial value.
     sgd = torch.optim.SGD(net.parameters(), lr=0.1)
     for _ in range(5):
