@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tests/support.h"
+#include "tests/tensor/values.h"
 
 using namespace tandem;
 using namespace tandem::test;
@@ -43,23 +44,11 @@ void each_product(const Case& c, F&& f) {
           }
 }
 
-std::vector<double> host(const Tensor& x) {
-  return with_float_type(x.dtype(), [&]<class T>() {
-    const auto values = x.to_host<T>();
-    return std::vector<double>(values.begin(), values.end());
-  });
-}
-
-// The largest difference, relative to the largest value expected.
-double error(const Tensor& x, const std::vector<double>& expected) {
-  const auto values = host(x);
-  REQUIRE(values.size() == expected.size());
-  double worst = 0, largest = 1e-30;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    worst = std::max(worst, std::abs(values[i] - expected[i]));
-    largest = std::max(largest, std::abs(expected[i]));
-  }
-  return worst / largest;
+// Within the tolerance, relative to the largest value expected.
+void check_near(const Tensor& x, const std::vector<double>& expected, double tolerance) {
+  double largest = 0;
+  for (const double value : expected) largest = std::max(largest, std::abs(value));
+  check_close(x, expected, tolerance * largest);
 }
 
 // Winograd's transforms cost some digits, see docs/convolution.md.
@@ -84,20 +73,20 @@ void check(const Case& c, Dtype dtype, int threads) {
     each_product(c, [&](auto i, auto j, auto l) { expected[l] += vx[i] * vf[j]; });
     const Tensor y = Tensor::empty(c.y(), dtype, device);
     backend.conv2d(c.convolution, x, filter, with_bias ? bias : Tensor(), y);
-    CHECK(error(y, expected) <= tolerance(dtype));
+    check_near(y, expected, tolerance(dtype));
   }
   for (const bool accumulate : {false, true}) {
     const Tensor dx = random_tensor(c.x, 5, dtype, device);
     auto expected = accumulate ? host(dx) : std::vector<double>(vx.size());
     each_product(c, [&](auto i, auto j, auto l) { expected[i] += vdy[l] * vf[j]; });
     backend.conv2d_data_gradient(c.convolution, dy, filter, dx, accumulate);
-    CHECK(error(dx, expected) <= tolerance(dtype));
+    check_near(dx, expected, tolerance(dtype));
 
     const Tensor df = random_tensor(c.filter, 6, dtype, device);
     auto expected_df = accumulate ? host(df) : std::vector<double>(vf.size());
     each_product(c, [&](auto i, auto j, auto l) { expected_df[j] += vx[i] * vdy[l]; });
     backend.conv2d_filter_gradient(c.convolution, x, dy, df, accumulate);
-    CHECK(error(df, expected_df) <= tolerance(dtype));
+    check_near(df, expected_df, tolerance(dtype));
   }
 }
 

@@ -128,7 +128,7 @@ struct Problem {
   double least_loss() const {
     TrainOptions o;
     o.batch = kSamples;
-    o.iterations = 4000;
+    o.iterations = 2000;
     o.lr = 0.5;
     o.momentum = 0.98;
     o.nesterov = true;
@@ -161,7 +161,7 @@ TEST_CASE("convex: D-Sync and Pipe-SGD come to the same loss, as fast as the pap
     const std::string name = algo;
     CAPTURE(name);
     double before = 0;
-    for (const std::int64_t iterations : {100, 400, 1600}) {
+    for (const std::int64_t iterations : {50, 200, 800}) {
       *reached = problem.loss_after(plain_sgd(algo, k, iterations));
       const double gap = *reached - least;
       CAPTURE(iterations);
