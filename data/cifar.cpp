@@ -5,6 +5,7 @@
 #include <fstream>
 #include <system_error>
 
+#include "data/data_folder.h"
 #include "data/regular_file.h"
 #include "data/synthetic_objects.h"
 #include "tensor/error.h"
@@ -79,18 +80,11 @@ DataSplit synthetic(int classes, const std::string& reason) {
 
 std::string name_of(int classes) { return fmt::format("datasets/cifar-{}", classes); }
 
-bool is_folder(const fs::path& path) {
-  std::error_code error;
-  return fs::is_directory(path, error);
-}
-
 }  // namespace
 
 DataSplit load_cifar(int classes, const fs::path& folder) {
   require(classes == 10 || classes == 100, "there is no CIFAR-{}", classes);
-  if (!is_folder(folder))
-    throw UserError("the data folder {} {}; `make data` makes {}", folder.string(),
-                    fs::exists(folder) ? "is no folder" : "does not exist", name_of(classes));
+  require_data_folder(folder, name_of(classes));
   using Files = std::vector<std::string>;
   const Files train = classes == 100
                           ? Files{"train.bin"}

@@ -2,6 +2,7 @@
 
 #include <system_error>
 
+#include "data/data_folder.h"
 #include "data/idx.h"
 #include "data/synthetic_digits.h"
 #include "tensor/error.h"
@@ -12,11 +13,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kClasses = 10;
-
-bool is_folder(const fs::path& path) {
-  std::error_code error;
-  return fs::is_directory(path, error);
-}
 
 // The file, plain or with .gz behind its name; an empty path if neither is there.
 fs::path find(const fs::path& folder, const std::string& name) {
@@ -62,9 +58,7 @@ DataSplit synthetic(const std::string& reason) {
 }  // namespace
 
 DataSplit load_mnist(const fs::path& folder) {
-  if (!is_folder(folder))
-    throw UserError("the data folder {} {}; `make data` makes datasets/mnist", folder.string(),
-                    fs::exists(folder) ? "is no folder" : "does not exist");
+  require_data_folder(folder, "datasets/mnist");
   const auto train = load_half(folder, "train");
   return {train, load_half(folder, "t10k"), measure_normalisation(*train), folder.string()};
 }

@@ -64,14 +64,6 @@ Worker::Worker(const Task& task, const DataSplit& data, const TrainOptions& o,
     : options_(o),
       rank_(communication ? communication->transport().rank() : 0),
       replica_(task, data, o),
-      train_data_(data.train, data.normalisation, replica_.device(),
-                  {.batch = std::min(o.batch, data.train->size()),
-                   .training = true,
-                   .seed = o.seed,
-                   .workers = o.workers,
-                   .rank = rank_,
-                   .augment = data.augment,
-                   .threads = loader_threads(data, o)}),
       test_data_(data.test, data.normalisation, replica_.device(),
                  {.batch = test_batch(data, o) * o.workers,
                   .workers = o.workers,
@@ -86,6 +78,15 @@ Worker::Worker(const Task& task, const DataSplit& data, const TrainOptions& o,
                                        .servers = o.servers,
                                        .pipe_k = o.pipe_k,
                                        .warmup_iterations = Length(data, o).warmup})) {
+  if (Length(data, o).iterations > 0)
+    train_data_.emplace(data.train, data.normalisation, replica_.device(),
+                        LoaderOptions{.batch = o.batch,
+                                      .training = true,
+                                      .seed = o.seed,
+                                      .workers = o.workers,
+                                      .rank = rank_,
+                                      .augment = data.augment,
+                                      .threads = loader_threads(data, o)});
   tape_.set_hooks(strategy_.get());
   if (!o.trace.empty()) spans_.keep_events();
 }
@@ -133,7 +134,7 @@ std::int64_t Worker::count_correct() {
 
 Batch Worker::next_batch() {
   const Spans::Scope span(spans_, SpanKind::data);
-  return train_data_.next();
+  return train_data_->next();
 }
 
 Var Worker::forward(std::int64_t t, const Batch& batch) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -74,7 +75,8 @@ class Worker {
   TrainOptions options_;
   int rank_;
   Replica replica_;
-  Loader train_data_, test_data_;
+  std::optional<Loader> train_data_;  // none where nothing is trained
+  Loader test_data_;
   Spans spans_;
   std::unique_ptr<Strategy> strategy_;
   Tape tape_;

@@ -1,9 +1,9 @@
 // CIFAR100-Convex of the Pipe-SGD paper: a convolutional net of which only the last layer is
 // trained, so that the loss is a convex function of what is trained, as the paper's proof assumes.
-#include "data/cifar.h"
 #include "layers/models/cifar_cnn.h"
 #include "tensor/error.h"
 #include "train/app.h"
+#include "train/cifar_options.h"
 #include "train/trainer.h"
 
 using namespace tandem;
@@ -21,15 +21,8 @@ int main(int argc, char** argv) {
             "or on objects drawn by program. The other layers stay as they are, which\n"
             "makes the loss convex: random, as the seed decides, or those of a net that\n"
             "cifar_cnn has trained.",
-        .data =
-            "Folder with the binary files of the data set, or\n"
-            "objects drawn by program. Default: what `make data`\n"
-            "has put into datasets/, else synthetic",
-        .own = {{.name = "--dataset",
-                 .value = &dataset,
-                 .value_name = "NAME",
-                 .help = "cifar10 or cifar100",
-                 .choices = {"cifar10", "cifar100"}},
+        .data = kCifarHelp,
+        .own = {cifar_dataset_option(dataset),
                 {.name = "--features",
                  .value = &features,
                  .value_name = "FILE",
@@ -41,11 +34,7 @@ int main(int argc, char** argv) {
     if (!parse_options(argc, argv, help, options)) return;
     if (!features.empty() && !options.load.empty())
       throw UserError("--features and --load exclude each other: --load brings all layers");
-    const auto data = [&] {
-      DataSplit split = open_cifar(dataset == "cifar10" ? 10 : 100, options.data);
-      if (!augment) split.augment = {};
-      return split;
-    };
+    const auto data = [&] { return open_cifar(dataset, options.data, augment); };
     train({.app = "cifar_convex", .model = cifar_convex, .data = data, .features = features},
           options);
   });

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "data/cifar.h"
 #include "layers/models/resnet.h"
 #include "tensor/error.h"
 #include "train/app.h"
+#include "train/cifar_options.h"
 #include "train/image_options.h"
 #include "train/trainer.h"
 
@@ -76,10 +76,7 @@ void settle(Options& o, TrainOptions& train) {
 }
 
 DataSplit open(const Options& o, const std::string& data) {
-  if (!o.cifar()) return open_images(data, o.images);
-  DataSplit split = open_cifar(o.dataset == "cifar10" ? 10 : 100, data);
-  if (o.no_augment) split.augment = {};
-  return split;
+  return o.cifar() ? open_cifar(o.dataset, data, !o.no_augment) : open_images(data, o.images);
 }
 
 }  // namespace

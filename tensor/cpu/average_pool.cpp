@@ -43,9 +43,9 @@ void average_pool(const Pool& pool, const Tensor& x, const Tensor& y, ThreadPool
   with_float_type(x.dtype(), [&]<class T>() {
     threads.run_ranges(y.size(0) * p, rows_of(q * c), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = begin; row < end; ++row) {
-        const Window rows(pool, row % p, h);
+        const PoolWindow rows(pool, row % p, h);
         for (std::int64_t column = 0; column < q; ++column) {
-          const Window columns(pool, column, w);
+          const PoolWindow columns(pool, column, w);
           T* out = y.data<T>() + (row * q + column) * c;
           std::fill(out, out + c, T{0});
           for (std::int64_t r = rows.begin; r < rows.end; ++r)

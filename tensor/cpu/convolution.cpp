@@ -12,59 +12,40 @@
 namespace tandem {
 namespace {
 
+using panels::Grid;
 using panels::kColumns;
 using panels::kDepth;
 using panels::kRows;
 using panels::pieces;
 using panels::rounded_up;
+using panels::scratch;
 using panels::Start;
-
-// The output of a product is cut into a grid of tiles, by its shape alone: rows first, then columns
-// while there are too few tiles to share.
-struct Grid {
-  static constexpr std::int64_t kTileRows = 8 * kRows, kFewTiles = 32, kMinColumns = 64;
-
-  Grid(std::int64_t all_rows, std::int64_t all_columns)
-      : rows(all_rows), columns(all_columns), row_tiles(pieces(rows, kTileRows)) {
-    const std::int64_t wanted = pieces(kFewTiles, std::max<std::int64_t>(1, row_tiles));
-    tile_columns = std::max(kMinColumns, rounded_up(pieces(columns, wanted), kMinColumns));
-    column_tiles = pieces(columns, tile_columns);
-  }
-  std::int64_t tiles() const { return row_tiles * column_tiles; }
-
-  std::int64_t rows, columns, row_tiles, column_tiles, tile_columns;
-};
-
-template <class T>
-Tensor scratch(std::int64_t count, const Tensor& like) {
-  return Tensor::empty({count}, DtypeOf<T>::value, like.device());
-}
 
 // c = windows · b, where b is packed in whole panels of all columns and all of its depth.
 template <class T, class Row>
 void multiply_windows(const Windows<T>& windows, const Tensor& b, std::int64_t columns, Start start,
                       const T* bias, const Row& c_row, ThreadPool& threads) {
   const std::int64_t depth = windows.columns();
-  const Grid grid(windows.rows(), columns);
-  threads.run(grid.tiles(), [&](std::int64_t tile) {
-    const std::int64_t first = tile / grid.column_tiles * Grid::kTileRows;
-    const std::int64_t column = tile % grid.column_tiles * grid.tile_columns;
-    const Tensor panel = scratch<T>(kRows * kDepth, b);
+  constexpr std::int64_t kTileRows = 8 * kRows;
+  const Grid grid(windows.rows(), kTileRows, columns);
+  threads.run(grid.tiles, [&](std::int64_t i) {
+    const Grid::Tile tile = grid.tile(i);
+    const Tensor panel = scratch(kRows * kDepth, b);
     for (std::int64_t k = 0; k < depth; k += kDepth) {
       const std::int64_t deep = std::min(kDepth, depth - k);
-      const panels::Block<T> block{.rows = std::min(Grid::kTileRows, grid.rows - first),
-                                   .columns = std::min(grid.tile_columns, columns - column),
+      const panels::Block<T> block{.rows = tile.rows,
+                                   .columns = tile.columns,
                                    .depth = deep,
-                                   .b = b.data<T>() + column * depth + k * kColumns<T>,
+                                   .b = b.data<T>() + tile.column * depth + k * kColumns<T>,
                                    .b_pitch = depth * kColumns<T>,
                                    .start = k > 0 ? Start::sums : start,
-                                   .bias = bias ? bias + column : nullptr};
+                                   .bias = bias ? bias + tile.column : nullptr};
       panels::multiply_block(
           block, panel.data<T>(),
           [&](std::int64_t row, int count, T* to) {
-            windows.pack_rows(first + row, count, k, k + deep, to);
+            windows.pack_rows(tile.row + row, count, k, k + deep, to);
           },
-          [&](std::int64_t row) { return c_row(first + row) + column; });
+          [&](std::int64_t row) { return c_row(tile.row + row) + tile.column; });
     }
   });
 }
@@ -75,7 +56,7 @@ Tensor pack_filters(const Tensor& filter, std::int64_t first, std::int64_t count
                     ThreadPool& threads) {
   constexpr int wide = kColumns<T>;
   const std::int64_t depth = filter.count() / filter.size(0);
-  Tensor packed = scratch<T>(rounded_up(count, wide) * depth, filter);
+  Tensor packed = scratch(rounded_up(count, wide) * depth, filter);
   threads.run(pieces(count, wide), [&](std::int64_t panel) {
     T* to = packed.data<T>() + panel * wide * depth;
     std::array<const T*, wide> rows;
@@ -133,7 +114,7 @@ Tensor pack_filters_transposed(const Tensor& filter, std::int64_t first, std::in
   constexpr int wide = kColumns<T>;
   const std::int64_t channels = filter.size(3), taps = filter.size(1) * filter.size(2);
   const std::int64_t depth = down.taps.count * right.taps.count * count;
-  Tensor packed = scratch<T>(rounded_up(channels, wide) * depth, filter);
+  Tensor packed = scratch(rounded_up(channels, wide) * depth, filter);
   threads.run(pieces(channels, wide), [&](std::int64_t panel) {
     T* to = packed.data<T>() + panel * wide * depth;
     const std::int64_t used = std::min<std::int64_t>(wide, channels - panel * wide);
@@ -202,15 +183,15 @@ void filter_gradient(const Convolution& o, const Tensor& x, const Tensor& dy, co
   const T* dys = dy.data<T>() + group * filters;
   T* result = dfilter.data<T>() + group * filters * columns;
   const std::int64_t count = filters * columns;
-  const Tensor sums = parts > 1 ? scratch<T>(parts * count, dfilter) : Tensor();
+  const Tensor sums = parts > 1 ? scratch(parts * count, dfilter) : Tensor();
 
   threads.run(parts * tiles, [&](std::int64_t task) {
     const std::int64_t part = task / tiles, row0 = task % row_tiles * kTileRows;
     const std::int64_t column0 = task % tiles / row_tiles * kTileColumns;
     const std::int64_t wide = std::min(kTileColumns, columns - column0);
     T* out = (parts > 1 ? sums.data<T>() + part * count : result) + row0 * columns + column0;
-    const Tensor panel = scratch<T>(kRows * kDepth, dy);
-    const Tensor b = scratch<T>(rounded_up(wide, kColumns<T>) * kDepth, dy);
+    const Tensor panel = scratch(kRows * kDepth, dy);
+    const Tensor b = scratch(rounded_up(wide, kColumns<T>) * kDepth, dy);
     const std::int64_t begin = part * part_pixels, end = std::min(pixels, begin + part_pixels);
     Start start = accumulate && parts == 1 ? Start::sums : Start::zero;
     std::int64_t pixel = begin;

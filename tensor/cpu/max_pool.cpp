@@ -17,7 +17,7 @@ template <class T>
 struct Patch {
   const T* x;
   std::int64_t row_stride, channels;
-  Window rows, columns;
+  PoolWindow rows, columns;
   std::int64_t window;
 };
 
@@ -80,10 +80,10 @@ void max_pool(const Pool& pool, const Tensor& x, const Tensor& y, const Tensor& 
   with_float_type(x.dtype(), [&]<class T>() {
     threads.run_ranges(y.size(0) * p, grain, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = begin; row < end; ++row) {
-        const Window rows(pool, row % p, h);
+        const PoolWindow rows(pool, row % p, h);
         const T* image_row = x.data<T>() + (row / p * h + rows.begin) * w * c;
         for (std::int64_t column = 0; column < q; ++column) {
-          const Window columns(pool, column, w);
+          const PoolWindow columns(pool, column, w);
           const std::int64_t out = (row * q + column) * c;
           max_of_patch(
               Patch<T>{image_row + columns.begin * c, w * c, c, rows, columns, pool.window},
@@ -115,7 +115,7 @@ void max_pool_gradient(const Pool& pool, const Tensor& winners, const Tensor& dy
         ready = rows;
       };
       for (std::int64_t row = 0; row < p; ++row) {
-        make_ready(Window(pool, row, h).end);
+        make_ready(PoolWindow(pool, row, h).end);
         for (std::int64_t column = 0; column < q; ++column) {
           const std::int64_t from = ((n * p + row) * q + column) * c;
           const T* __restrict g = dy.data<T>() + from;

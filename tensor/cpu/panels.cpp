@@ -1,7 +1,5 @@
 #include "tensor/cpu/panels.h"
 
-#include <cstring>
-
 namespace tandem::panels {
 namespace {
 
@@ -100,7 +98,7 @@ using Four [[gnu::vector_size(16)]] = float;
 [[gnu::always_inline]] inline void transpose_four(const float* const* rows, std::int64_t k,
                                                   float* to, int pitch) {
   Four r[4];
-  for (int i = 0; i < 4; ++i) std::memcpy(&r[i], rows[i] + k, sizeof(Four));
+  for (int i = 0; i < 4; ++i) r[i] = load<Four>(rows[i] + k);
   const Four low01 = __builtin_shufflevector(r[0], r[1], 0, 4, 1, 5);
   const Four high01 = __builtin_shufflevector(r[0], r[1], 2, 6, 3, 7);
   const Four low23 = __builtin_shufflevector(r[2], r[3], 0, 4, 1, 5);
@@ -109,7 +107,7 @@ using Four [[gnu::vector_size(16)]] = float;
                            __builtin_shufflevector(low01, low23, 2, 3, 6, 7),
                            __builtin_shufflevector(high01, high23, 0, 1, 4, 5),
                            __builtin_shufflevector(high01, high23, 2, 3, 6, 7)};
-  for (int i = 0; i < 4; ++i) std::memcpy(to + (k + i) * pitch, &columns[i], sizeof(Four));
+  for (int i = 0; i < 4; ++i) store(columns[i], to + (k + i) * pitch);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include <cstdint>
 
 #include "tensor/cpu/simd.h"
+#include "tensor/tensor.h"
 
 namespace tandem::panels {
 
@@ -29,6 +30,35 @@ inline constexpr std::int64_t pieces(std::int64_t count, std::int64_t size) {
 inline constexpr std::int64_t rounded_up(std::int64_t count, std::int64_t size) {
   return pieces(count, size) * size;
 }
+
+// Memory for `count` elements of the same kind, for a while.
+inline Tensor scratch(std::int64_t count, const Tensor& like) {
+  return Tensor::empty({count}, like.dtype(), like.device());
+}
+
+// The output of a product, cut into tiles by its shape alone: rows first, then columns while there
+// are too few tiles to share.
+struct Grid {
+  struct Tile {
+    std::int64_t row, rows, column, columns;
+  };
+
+  Grid(std::int64_t all_rows, std::int64_t rows_of_tile, std::int64_t all_columns)
+      : rows(all_rows), columns(all_columns), tile_rows(rows_of_tile) {
+    constexpr std::int64_t kFewTiles = 32, kMinColumns = 64;
+    const std::int64_t row_tiles = pieces(rows, tile_rows);
+    const std::int64_t wanted = pieces(kFewTiles, std::max<std::int64_t>(1, row_tiles));
+    tile_columns = std::max(kMinColumns, rounded_up(pieces(columns, wanted), kMinColumns));
+    column_tiles = pieces(columns, tile_columns);
+    tiles = row_tiles * column_tiles;
+  }
+  Tile tile(std::int64_t i) const {
+    const std::int64_t row = i / column_tiles * tile_rows, column = i % column_tiles * tile_columns;
+    return {row, std::min(tile_rows, rows - row), column, std::min(tile_columns, columns - column)};
+  }
+
+  std::int64_t rows, columns, tile_rows, tile_columns, column_tiles, tiles;
+};
 
 // One panel with another. c and start give each row's first element; a row of `start` may be shared
 // (a bias) or be c's own (to add to it); no start means zero.

@@ -19,8 +19,8 @@ void global_average_pool_gradient(const Tensor& dy, const Tensor& dx, bool accum
 
 // The part of a window at `position` that lies inside `size` pixels: [begin, end), and the place of
 // `begin` in the window.
-struct Window {
-  Window(const Pool& pool, std::int64_t position, std::int64_t size) {
+struct PoolWindow {
+  PoolWindow(const Pool& pool, std::int64_t position, std::int64_t size) {
     const std::int64_t start = position * pool.stride - pool.padding;
     begin = start < 0 ? 0 : start;
     end = start + pool.window < size ? start + pool.window : size;

@@ -7,11 +7,13 @@
 namespace tandem::winograd {
 namespace {
 
+using panels::Grid;
 using panels::kColumns;
 using panels::kDepth;
 using panels::kRows;
 using panels::pieces;
 using panels::rounded_up;
+using panels::scratch;
 using panels::Start;
 
 // What the outputs become: the sums alone, with a bias, or added to what is there.
@@ -50,12 +52,11 @@ Tensor transform_filters(const Tensor& filter, std::int64_t first, std::int64_t 
                          ThreadPool& threads) {
   constexpr int wide = kColumns<T>;
   const std::int64_t channels = filter.size(3), panels = pieces(count, wide);
-  Tensor packed =
-      Tensor::empty({kPositions * panels * channels * wide}, filter.dtype(), filter.device());
+  Tensor packed = scratch(kPositions * panels * channels * wide, filter);
   threads.run(panels, [&](std::int64_t panel) {
     const int used = static_cast<int>(std::min<std::int64_t>(wide, count - panel * wide));
-    const Tensor rows = Tensor::empty({wide * kPositions * channels}, filter.dtype(),
-                                      filter.device());  // [filter][position][channel]
+    // [filter][position][channel]
+    const Tensor rows = scratch(wide * kPositions * channels, filter);
     for (int k = 0; k < used; ++k) {
       const T* g = filter.data<T>() + (first + panel * wide + k) * r * r * channels;
       T* to = rows.data<T>() + k * kPositions * channels;
@@ -85,8 +86,7 @@ Tensor transform_filters_turned(const Tensor& filter, std::int64_t first, std::i
                                 ThreadPool& threads) {
   constexpr int wide = kColumns<T>;
   const std::int64_t channels = filter.size(3), panels = pieces(channels, wide);
-  const Tensor packed =
-      Tensor::empty({kPositions * panels * count * wide}, filter.dtype(), filter.device());
+  const Tensor packed = scratch(kPositions * panels * count * wide, filter);
   constexpr std::int64_t kSome = 16;  // filters at a time
   threads.run_ranges(count, kSome, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t k = begin; k < end; ++k) {
@@ -115,28 +115,21 @@ template <int r, class T>
 void convolve(const Images<T>& x, std::int64_t padding, const Tensor& filters, std::int64_t columns,
               const Outputs<T>& out, ThreadPool& threads) {
   constexpr int m = kPoints + 1 - r;
-  constexpr std::int64_t kMostTiles = 4 * kRows, kFewTasks = 32, kMinColumns = 64;
+  constexpr std::int64_t kMostTiles = 4 * kRows;
   const Tiles tiles(x.n, out.y.h, out.y.w, m);
   const std::int64_t depth = x.channels, panels = pieces(columns, kColumns<T>);
-  const std::int64_t blocks = pieces(tiles.count, kMostTiles);
-  const std::int64_t some =
-      rounded_up(pieces(tiles.count, std::max<std::int64_t>(1, blocks)), kRows);
-  const std::int64_t wanted = pieces(kFewTasks, std::max<std::int64_t>(1, blocks));
-  const std::int64_t task_columns = rounded_up(pieces(columns, wanted), kMinColumns);
-  const std::int64_t column_tasks = pieces(columns, task_columns);
+  const std::int64_t blocks = std::max<std::int64_t>(1, pieces(tiles.count, kMostTiles));
+  const Grid grid(tiles.count, rounded_up(pieces(tiles.count, blocks), kRows), columns);
 
-  threads.run(blocks * column_tasks, [&](std::int64_t task) {
-    const std::int64_t first = task / column_tasks * some;
-    const std::int64_t count = std::min(some, tiles.count - first);
-    const std::int64_t column = task % column_tasks * task_columns;
-    const std::int64_t wide = std::min(task_columns, columns - column);
-    const auto scratch = [&](std::int64_t n) {
-      return Tensor::empty({n}, filters.dtype(), filters.device());
-    };
-    const Tensor transformed = scratch(kPositions * count * depth);
-    const Tensor sums = scratch(kPositions * count * wide);
-    const Tensor panel = scratch(kRows * std::min(depth, kDepth));
-    const Tensor spare = scratch(std::max(depth, wide));  // padding reads it, or edges write it
+  threads.run(grid.tiles, [&](std::int64_t task) {
+    const Grid::Tile some = grid.tile(task);
+    const std::int64_t first = some.row, count = some.rows, column = some.column,
+                       wide = some.columns;
+    const Tensor transformed = scratch(kPositions * count * depth, filters);
+    const Tensor sums = scratch(kPositions * count * wide, filters);
+    const Tensor panel = scratch(kRows * std::min(depth, kDepth), filters);
+    const Tensor spare =
+        scratch(std::max(depth, wide), filters);  // padding reads it, or edges write it
 
     T* zeros = spare.data<T>();
     std::fill_n(zeros, depth, T{0});

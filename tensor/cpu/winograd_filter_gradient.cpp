@@ -11,6 +11,7 @@ using panels::kDepth;
 using panels::kRows;
 using panels::pieces;
 using panels::rounded_up;
+using panels::scratch;
 using panels::Start;
 
 // A dy Aᵀ of one tile of outputs.
@@ -42,12 +43,10 @@ void gradient_of_filters(const Images<T>& x, const Images<T>& dy, std::int64_t p
   const std::int64_t group = std::min(
       tiles.count,
       rounded_up(std::max<std::int64_t>(1, kElements / (kPositions * (padded + filters))), kSome));
-  const auto scratch = [&](std::int64_t n) {
-    return Tensor::empty({n}, like.dtype(), like.device());
-  };
-  const Tensor b = scratch(kPositions * panels * group * wide);  // [position][panel][tile][wide]
-  const Tensor a = scratch(kPositions * group * filters);        // [position][tile][filter]
-  const Tensor sums = scratch(kPositions * filters * channels);
+  const Tensor b =
+      scratch(kPositions * panels * group * wide, like);         // [position][panel][tile][wide]
+  const Tensor a = scratch(kPositions * group * filters, like);  // [position][tile][filter]
+  const Tensor sums = scratch(kPositions * filters * channels, like);
   const Tensor zeros = Tensor::zeros({std::max(channels, filters)}, like.dtype(), like.device());
 
   for (std::int64_t first = 0; first < tiles.count; first += group) {
@@ -69,7 +68,7 @@ void gradient_of_filters(const Images<T>& x, const Images<T>& dy, std::int64_t p
     const std::int64_t row_tasks = pieces(filters, kTaskRows);
     threads.run(kPositions * row_tasks, [&](std::int64_t task) {
       const std::int64_t e = task / row_tasks, row0 = task % row_tasks * kTaskRows;
-      const Tensor panel = scratch(kRows * kDepth);
+      const Tensor panel = scratch(kRows * kDepth, like);
       for (std::int64_t k = 0; k < count; k += kDepth) {
         const std::int64_t deep = std::min(kDepth, count - k);
         panels::multiply_block(

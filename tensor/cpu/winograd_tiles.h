@@ -17,6 +17,7 @@ template <class T, class F>
   for (; c + kLanes<T> <= channels; c += kLanes<T>) f(Vector<T>{}, c);
   for (; c < channels; ++c) f(T{}, c);
 }
+
 // Some channels of images [n, h, w, c].
 template <class T>
 struct Images {
