@@ -2,7 +2,8 @@
 #
 #   DEBUG=1                  no optimisation, debugging symbols            -> build/debug
 #   SAN=address,undefined    sanitizers: address, undefined, thread        -> build/san-…
-#   CUDA=0|1                 with the CUDA backend; default 1 where nvcc is found
+#   CUDA=0|1                 with the CUDA backend; default 1 where nvcc is found, 0 with SAN
+#   CUDA_ARCH=80,90          the GPUs to build for; newer ones compile the last at start
 #   WERROR=1                 warnings are errors
 #   ARCH=…                   -march on x86-64 (default native), -mcpu elsewhere (default none)
 #   CXX=clang++              g++ 12 or newer, clang 14 or newer
@@ -33,10 +34,23 @@ BUILD := build$(variant)
 
 # ---- what is there -------------------------------------------------------------------------------
 machine := $(shell uname -m)
-CUDA ?= $(if $(shell command -v nvcc),1,0)
+# Sanitizers of the host and the CUDA driver do not get along; `make check-gpu` has the GPU's own.
+CUDA ?= $(if $(SAN),0,$(if $(shell command -v nvcc),1,0))
 ARCH ?= $(if $(filter x86_64,$(machine)),native)
 ifeq ($(CUDA)$(shell command -v nvcc),1)
 $(error CUDA=1, but nvcc is not on the PATH)
+endif
+ifeq ($(CUDA),1)
+CUDA_ARCH ?= 80,90
+cuda_archs := $(subst $(comma), ,$(CUDA_ARCH))
+cuda_home := $(patsubst %/bin/,%,$(dir $(realpath $(shell command -v nvcc))))
+cuda_lib := $(firstword $(wildcard $(cuda_home)/lib64 $(cuda_home)/lib))
+cuda_cpp_flags := -isystem $(cuda_home)/include
+cuda_ld_flags := -L$(cuda_lib) -Wl,-rpath,$(cuda_lib) -lcublasLt -lcublas -lcudnn -lcudart
+nvcc_flags := -std=c++20 -O3 $(if $(filter 1,$(DEBUG)),-lineinfo) -Xcompiler -Wall,-Wextra \
+  $(if $(filter 1,$(WERROR)),-Werror all-warnings) \
+  $(foreach a,$(cuda_archs),-gencode arch=compute_$(a),code=sm_$(a)) \
+  -gencode arch=compute_$(lastword $(cuda_archs)),code=compute_$(lastword $(cuda_archs)) $(NVCCFLAGS)
 endif
 arch_flag := $(if $(ARCH),$(if $(filter x86_64,$(machine)),-march=,-mcpu=)$(ARCH))
 
@@ -65,28 +79,33 @@ cxx_flags := -std=c++20 -pthread $(arch_flag) \
 # -ffp-contract=off: our own arithmetic gives the same bits on every compiler and architecture.
 # Instrumented code misleads the compiler's flow analysis, so warnings are errors in plain builds only.
 ld_flags := -pthread $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
-ld_libs := $(LDLIBS) -lopenblas -lfmt -lz $(mpi_ld_flags)
+ld_libs := $(LDLIBS) -lopenblas -lfmt -lz $(mpi_ld_flags) $(cuda_ld_flags)
 
 # ---- sources -------------------------------------------------------------------------------------
-cuda_src := $(if $(filter 1,$(CUDA)),$(wildcard tensor/cuda/*.cu))
+cuda_src := $(if $(filter 1,$(CUDA)),$(sort $(wildcard tensor/cuda/*.cpp tensor/cuda/kernels/*.cu)))
+cuda_src := $(filter-out tensor/cuda/stub.cpp,$(cuda_src))
 mpi_src := dist/transport/mpi_$(if $(filter 1,$(MPI)),transport,stub).cpp
 lib_src := $(filter-out tensor/cuda/% data/tools/% dist/transport/mpi_transport.cpp dist/transport/mpi_stub.cpp,$(shell find tensor autograd layers data dist train -name '*.cpp' | sort)) \
   $(mpi_src) $(if $(cuda_src),$(cuda_src),tensor/cuda/stub.cpp)
-test_src := $(shell find tests -name '*.cpp' | sort)
+test_src := $(shell find tests -name '*.cpp' -not -path 'tests/cuda/*' | sort)
+cuda_test_src := $(if $(cuda_src),$(sort $(wildcard tests/cuda/*.cpp)))
 apps := $(patsubst apps/%/main.cpp,%,$(wildcard apps/*/main.cpp))
 object = $(patsubst %,$(BUILD)/obj/%.o,$(basename $(1)))
 programs := $(addprefix $(BUILD)/,$(apps))
-objects := $(call object,$(lib_src) $(test_src) $(wildcard data/tools/*.cpp)) $(apps:%=$(BUILD)/obj/apps/%/main.o)
+objects := $(call object,$(lib_src) $(test_src) $(cuda_test_src) $(wildcard data/tools/*.cpp)) $(apps:%=$(BUILD)/obj/apps/%/main.o)
 
 # ---- building ------------------------------------------------------------------------------------
 .PHONY: all tests detected
 all: $(programs)
-tests: $(BUILD)/tandem_tests $(programs) $(BUILD)/cifar_from_png
+tests: $(BUILD)/tandem_tests $(programs) $(BUILD)/cifar_from_png $(if $(cuda_test_src),$(BUILD)/cuda_tests)
 
 $(programs): $(BUILD)/%: $(BUILD)/obj/apps/%/main.o $(BUILD)/libtandem.a
 	$(link)
 $(BUILD)/bench_kernels: private ld_libs += -lbenchmark
 $(BUILD)/tandem_tests: $(call object,$(test_src)) $(BUILD)/libtandem.a $(BUILD)/sources
+	$(link)
+# What needs a GPU to run; it is built wherever there is nvcc.
+$(BUILD)/cuda_tests: $(call object,$(cuda_test_src) tests/main.cpp tests/support.cpp) $(BUILD)/libtandem.a $(BUILD)/sources
 	$(link)
 # What data/fetch builds when it needs it: of few files, so that it takes seconds.
 $(BUILD)/cifar_from_png: $(call object,data/tools/cifar_from_png.cpp data/decode_image.cpp tensor/error.cpp)
@@ -104,6 +123,12 @@ $(BUILD)/obj/%.o: %.cpp $(BUILD)/flags | detected
 	@mkdir -p $(@D)
 	@echo "  c++   $<"
 	@$(CXX) $(cpp_flags) $(cxx_flags) -c -o $@ $<
+# nvcc compiles kernels, which know no other part of Tandem; the host's side is ordinary C++.
+$(BUILD)/obj/%.o: %.cu $(BUILD)/flags | detected
+	@mkdir -p $(@D)
+	@echo "  nvcc  $<"
+	@nvcc $(nvcc_flags) -I. -MMD -MP -MF $(@:.o=.d) -MT $@ -c -o $@ $<
+$(BUILD)/obj/tensor/cuda/%.o: private cpp_flags += $(cuda_cpp_flags)
 # The innermost loop of convolutions. Sanitized, it is still fast enough to wait for if its sums stay in
 # registers: optimised, and without checks of variables on the stack.
 $(BUILD)/obj/tensor/cpu/panels.o: private cxx_flags += -ffp-contract=fast \
@@ -119,14 +144,14 @@ define remember
 endef
 .PHONY: force
 $(BUILD)/flags: force
-	$(call remember,$(CXX) $(cpp_flags) $(cxx_flags) $(ld_flags) $(ld_libs))
+	$(call remember,$(CXX) $(cpp_flags) $(cxx_flags) $(ld_flags) $(ld_libs) $(nvcc_flags))
 $(BUILD)/sources: force
-	$(call remember,$(lib_src) $(test_src))
+	$(call remember,$(lib_src) $(test_src) $(cuda_test_src))
 
 detected: | have-deps
 	@echo "tandem: $$($(CXX) -dumpfullversion -dumpversion | head -1 | sed 's|^|$(notdir $(CXX)) |')" \
 	  "on $(machine), $$(CXX="$(CXX)" CPPFLAGS="$(CPPFLAGS)" scripts/detect blas), $(if $(filter 1,$(MPI)),$$(scripts/detect mpi $(MPICXX)),no MPI)," \
-	  "$(if $(cuda_src),$$(scripts/detect cuda),$(if $(filter 1,$(CUDA)),$$(scripts/detect cuda) (found; this version has no CUDA backend),no CUDA)) -> $(BUILD)/"
+	  "$(if $(cuda_src),$$(scripts/detect cuda) for sm_$(subst $(comma),$(comma) sm_,$(CUDA_ARCH)),no CUDA: CPU only) -> $(BUILD)/"
 
 .PHONY: have-deps
 have-deps:
@@ -156,6 +181,16 @@ test: tests
 where:
 	@echo $(BUILD)
 
+# The tests that need a GPU, some of them also under NVIDIA's sanitizer.
+.PHONY: check-gpu
+ifeq ($(CUDA),1)
+check-gpu: deps
+	+@scripts/check-gpu
+else
+check-gpu:
+	@echo "check-gpu: this build has no CUDA backend (CUDA=0, or nvcc is not on the PATH)" >&2; exit 2
+endif
+
 # The emulated link beside a real network, made of network namespaces (needs root).
 .PHONY: check-netns
 check-netns: $(BUILD)/allreduce_bench
@@ -164,10 +199,15 @@ check-netns: $(BUILD)/allreduce_bench
 bench: $(addprefix $(BUILD)/,$(filter bench_% %_bench,$(apps)))
 	@scripts/bench $(BUILD) $(if $(filter 1,$(MPI)),"$(MPIEXEC)")
 
+# A training step on a GPU.
+.PHONY: bench-gpu
+bench-gpu: $(BUILD)/bench_step
+	@scripts/bench-gpu $(BUILD)
+
 data:
 	+@data/fetch
 
-cxx_files = $(shell find tensor autograd layers data dist train apps tests -name '*.h' -o -name '*.cpp' -o -name '*.cu')
+cxx_files = $(shell find tensor autograd layers data dist train apps tests -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh')
 have_clang_format = command -v clang-format >/dev/null || { echo "clang-format is not installed" >&2; exit 2; }
 format:
 	@$(have_clang_format); clang-format -i $(cxx_files)
@@ -182,9 +222,11 @@ help:
 	@echo "make demo         set up, build, get data, train with each algorithm, compare (about 3 minutes)"
 	@echo "make check        set up, build and run all tests, also under sanitizers"
 	@echo "make test         build and run the tests in one variant (SAN=thread, DEBUG=1, …)"
+	@echo "make check-gpu    build and run the tests that need a GPU, also under compute-sanitizer"
 	@echo "make check-netns  compare the emulated link with shaped network namespaces (needs root)"
 	@echo "make bench        time kernels, compressors, links, all-reduce (beside MPI's) and a training step"
 	@echo "                  (beside PyTorch's, if it is installed)"
+	@echo "make bench-gpu    time a training step of every model on a GPU, beside PyTorch's"
 	@echo "make data         fetch MNIST, Fashion-MNIST, CIFAR-10 and CIFAR-100 into datasets/"
 	@echo "make deps         install missing libraries with apt"
 	@echo "make format       format the sources; make format-check only looks"

@@ -15,8 +15,10 @@ class Hooks {
   virtual void before_use(Parameter&) {}
 
   // Backward has added the last contribution to the parameter's gradient; exactly once per step,
-  // in the reverse order of first use in forward. Must not block.
+  // in the reverse order of first use in forward. Must not block. On a GPU backward has only been
+  // queued; the gradient is there when the event `parameter.ready` has passed, if that was wanted.
   virtual void on_grad_ready(Parameter&) {}
+  virtual bool wants_ready_events() const { return false; }
 };
 
 }  // namespace tandem

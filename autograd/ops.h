@@ -9,11 +9,14 @@ namespace tandem {
 
 // x[n, in] · weight[out, in]ᵀ + bias[out], as torch.nn.Linear computes it.
 Var linear(Tape& tape, const Var& x, const Var& weight, const Var& bias);
+Var linear_relu(Tape& tape, const Var& x, const Var& weight, const Var& bias);
 
 // x[n, h, w, c] convolved with filter[k, r, s, c / groups], plus bias[k] unless that is undefined:
 // [n, p, q, k], as torch.nn.functional.conv2d computes it on its own layout.
 Var conv2d(Tape& tape, const Var& x, const Var& filter, const Var& bias,
            const Convolution& convolution = {});
+Var conv2d_relu(Tape& tape, const Var& x, const Var& filter, const Var& bias,
+                const Convolution& convolution = {});
 
 // Over windows of [n, h, w, c] images; see Pool in tensor/backend.h.
 Var max_pool(Tape& tape, const Var& x, const Pool& pool);

@@ -4,6 +4,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "tensor/backend.h"
+
 namespace tandem {
 namespace {
 
@@ -35,8 +37,10 @@ Parameter::Parameter(const Shape& of, std::vector<float> values, Role its_role)
           "{} initial values do not fill the shape {}", values.size(), shape);
 }
 
-ParameterSet::ParameterSet(const std::vector<Named>& named, const Device& device, Dtype dtype)
+ParameterSet::ParameterSet(const std::vector<Named>& named, const Device& device, Dtype used_dtype)
     : device_(device) {
+  const bool low = used_dtype == Dtype::bf16;
+  const Dtype dtype = low ? Dtype::f32 : used_dtype;
   std::set<std::string> names;
   std::int64_t flat_count = 0;
   for (const auto& [name, p] : named) {
@@ -60,6 +64,22 @@ ParameterSet::ParameterSet(const std::vector<Named>& named, const Device& device
     p->momentum = momenta_.view(p->offset, p->shape);
   }
   set_gradients(Tensor::zeros({flat_count}, dtype, device));
+
+  if (low) low_values_ = Tensor::empty({flat_count}, Dtype::bf16, device);
+  for (Parameter* p : all_) {
+    p->used = p->value;
+    if (!low || p->shape.rank() < 2) continue;
+    p->used = p->trained() ? low_values_.view(p->offset, p->shape)
+                           : Tensor::empty(p->shape, Dtype::bf16, device);
+  }
+  values_changed();
+}
+
+void ParameterSet::values_changed() {
+  if (!low_values_.defined()) return;
+  device_.backend().cast(values_, low_values_);
+  for (const Parameter* p : all_)
+    if (!p->trained() && p->used.dtype() == Dtype::bf16) device_.backend().cast(p->value, p->used);
 }
 
 void ParameterSet::set_gradients(Tensor gradients) {

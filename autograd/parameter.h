@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "tensor/event.h"
 #include "tensor/tensor.h"
 
 namespace tandem {
@@ -39,11 +40,14 @@ struct Parameter {
 
   bool trained() const { return role == Role::trained; }
 
-  // Set by the ParameterSet.
+  // Set by the ParameterSet. Forward reads `used`: the value or, where products are of bf16, a copy
+  // in bf16 of what is more than a row (biases and batch norms stay f32).
   std::string name;          // unique in the model, as PyTorch would name it: "0.weight"
   std::int64_t index = -1;   // position in the set, the order in which forward meets them
   std::int64_t offset = -1;  // first element in the flat buffers
-  Tensor value, gradient, momentum;
+  Tensor value, used, gradient, momentum;
+
+  EventPtr ready;  // see Hooks::on_grad_ready
 };
 
 class ParameterSet {
@@ -54,7 +58,7 @@ class ParameterSet {
   };
 
   // Places the parameters, in the given order, on `device` as `dtype` (f32, or f64 for gradient
-  // checks). They must outlive the set and belong to no other.
+  // checks; bf16 for f32 and copies in bf16). They must outlive the set and belong to no other.
   ParameterSet(const std::vector<Named>& named, const Device& device, Dtype dtype = Dtype::f32);
 
   const std::vector<Parameter*>& all() const { return all_; }
@@ -66,6 +70,10 @@ class ParameterSet {
   const Tensor& values() const { return values_; }
   const Tensor& gradients() const { return gradients_; }
   const Tensor& momenta() const { return momenta_; }
+  const Tensor& low_values() const { return low_values_; }  // the copies in bf16; may be undefined
+
+  // For whoever has written values without an optimizer: brings the copies up to date.
+  void values_changed();
 
   // Backward writes here from now on. Lets a strategy keep a gradient while the next one is made.
   void set_gradients(Tensor gradients);
@@ -76,7 +84,7 @@ class ParameterSet {
  private:
   Device device_;
   std::vector<Parameter*> all_, trained_;
-  Tensor values_, gradients_, momenta_;
+  Tensor values_, gradients_, momenta_, low_values_;
 };
 
 }  // namespace tandem

@@ -16,13 +16,16 @@ SgdStep Sgd::step(std::int64_t iteration) const {
 
 void Sgd::update(std::int64_t iteration, const Tensor& gradient) {
   parameters_->device().backend().sgd(step(iteration), gradient, parameters_->momenta(),
-                                      parameters_->values());
+                                      parameters_->values(), parameters_->low_values());
 }
 
 void Sgd::update_part(std::int64_t iteration, std::int64_t first, std::int64_t count) {
-  const auto part = [&](const Tensor& flat) { return flat.view(first, {count}); };
+  const auto part = [&](const Tensor& flat) {
+    return flat.defined() ? flat.view(first, {count}) : Tensor();
+  };
   parameters_->device().backend().sgd(step(iteration), part(parameters_->gradients()),
-                                      part(parameters_->momenta()), part(parameters_->values()));
+                                      part(parameters_->momenta()), part(parameters_->values()),
+                                      part(parameters_->low_values()));
 }
 
 }  // namespace tandem

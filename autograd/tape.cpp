@@ -14,11 +14,12 @@ void Tape::begin(Mode mode, const Random& random) {
 
 Var Tape::use(Parameter& parameter) {
   if (hooks_) hooks_->before_use(parameter);
-  if (!training() || !parameter.trained()) return Var{parameter.value};
+  last_used_ = &parameter;
+  if (!training() || !parameter.trained()) return Var{parameter.used};
   ++use_of(parameter).pending;
   Node leaf{parameter.shape, parameter.value.dtype()};
   leaf.parameter = &parameter;
-  return Var{parameter.value, append(std::move(leaf))};
+  return Var{parameter.used, append(std::move(leaf))};
 }
 
 int Tape::append(Node node) {
@@ -43,19 +44,25 @@ std::optional<GradientSlot> Tape::gradient_slot(int index) {
   Node& node = node_at(index);
   if (const Parameter* p = node.parameter)
     return GradientSlot{p->gradient, std::exchange(use_of(*p).has_gradient, true)};
-  const bool accumulate = node.gradient.defined();
-  if (!accumulate)
+  ++node.not_rectified;
+  if (!node.gradient.defined()) {
     node.gradient = Tensor::empty(node.shape, node.dtype, *device_);
-  else if (node.gradient.shared())
-    node.gradient = node.gradient.clone();  // see add_gradient
-  return GradientSlot{node.gradient, accumulate};
+    return GradientSlot{node.gradient, false};
+  }
+  if (node.takes_parts && !node.more.defined()) {
+    node.more = Tensor::empty(node.shape, node.dtype, *device_);
+    return GradientSlot{node.more, false};
+  }
+  if (node.gradient.shared()) node.gradient = node.gradient.clone();  // see add_gradient
+  return GradientSlot{node.gradient, true};
 }
 
 void Tape::add_gradient(int index, const Tensor& contribution) {
   if (index == Var::kConstant) return;
   Node& node = node_at(index);
-  if (!node.parameter && !node.gradient.defined()) {
-    node.gradient = contribution;
+  if (!node.parameter && (!node.gradient.defined() || (node.takes_parts && !node.more.defined()))) {
+    (node.gradient.defined() ? node.more : node.gradient) = contribution;
+    ++node.not_rectified;
     return;
   }
   const auto slot = gradient_slot(index);
@@ -65,17 +72,21 @@ void Tape::add_gradient(int index, const Tensor& contribution) {
     contribution.backend().copy(contribution, slot->tensor);
 }
 
+void Tape::rectify(int index) {
+  if (index != Var::kConstant) --node_at(index).not_rectified;
+}
+
 void Tape::backward(const Var& loss, const ParameterSet& parameters) {
   require(loss.has_gradient(), "the loss does not depend on any trained parameter");
   require(loss.value.count() == 1, "backward starts from one number, not from {}",
           loss.value.shape());
 
   device_ = loss.value.device();
-  Tensor seed = gradient_slot(loss.node)->tensor;
-  with_float_type(seed.dtype(), [&]<class T>() {
-    const T one = 1;
-    seed.copy_from_host(std::span<const T>(&one, 1));
-  });
+  if (!one_.defined() || one_.dtype() != loss.value.dtype() || one_.device() != *device_) {
+    one_ = Tensor::empty({}, loss.value.dtype(), *device_);
+    one_.backend().fill(one_, 1);
+  }
+  add_gradient(loss.node, one_.reshape(loss.value.shape()));
 
   while (!nodes_.empty()) {
     // Taken off the tape before it runs; what it alone still held is given back when it has run.
@@ -85,9 +96,12 @@ void Tape::backward(const Var& loss, const ParameterSet& parameters) {
       Use& use = use_of(*p);
       if (--use.pending > 0 || !use.has_gradient) continue;
       use.ready = true;
+      last_used_ = p;
+      if (hooks_ && hooks_->wants_ready_events()) p->ready = device_->backend().record_event();
       if (hooks_) hooks_->on_grad_ready(*p);
     } else if (node.gradient.defined()) {
-      node.operation->backward(*this, node.gradient);
+      rectified_ = node.not_rectified == 0;
+      node.operation->backward(*this, node.gradient, node.more);
     }
   }
 

@@ -13,13 +13,13 @@
 #include <memory>
 #include <memory_resource>
 #include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "autograd/hooks.h"
 #include "autograd/parameter.h"
-#include "tensor/random.h"
-#include "tensor/tensor.h"
+#include "tensor/backend.h"
 
 namespace tandem {
 
@@ -27,6 +27,7 @@ namespace tandem {
 struct Var {
   Tensor value;
   int node = kConstant;
+  bool rectified = false;  // comes from a ReLU: see Tape::rectify
 
   static constexpr int kConstant = -1;
   bool has_gradient() const { return node != kConstant; }
@@ -49,7 +50,7 @@ class Tape {
   // Begins a step with an empty tape. `random` feeds the step's random operations.
   void begin(Mode mode, const Random& random = Random());
   bool training() const { return mode_ == Mode::training; }
-  Random next_random() { return random_.split(random_streams_++); }
+  StepRandom next_random() { return {random_, random_streams_++}; }
 
   // Who hears of parameters; nullptr for nobody. Must outlive its use.
   void set_hooks(Hooks* hooks) { hooks_ = hooks; }
@@ -59,7 +60,8 @@ class Tape {
 
   // Appends an operation with result `value`. `backward(tape, dy)` is called once with the
   // gradient of the result and must fill gradient_slot() of every input that has one. Where no
-  // input has a gradient, nothing is recorded.
+  // input has a gradient, nothing is recorded. If it can be called with (tape, dy, more), the
+  // gradient is the sum of both, unless `more` is undefined; see Backend::adds_in_parts.
   template <class Backward>
   Var record(Tensor value, std::initializer_list<int> inputs, Backward backward);
 
@@ -71,6 +73,15 @@ class Tape {
   // than copied, so nobody may write to it afterwards.
   void add_gradient(int node, const Tensor& contribution);
 
+  // A ReLU passes no gradient where its result is 0. Who contributes to the gradient of a rectified
+  // value may have put those zeros in already, in passing, and then says so here; the ReLU itself
+  // asks, inside its backward function, whether all have.
+  void rectify(int node);
+  bool rectified() const { return rectified_; }
+
+  // The parameter whose layer forward or backward has come to; null before the first.
+  const Parameter* last_used() const { return last_used_; }
+
   // Walks the tape from a one-element loss. Afterwards the gradients of the parameters are in the
   // flat gradient and the tape is empty. Throws if a trained parameter of the set was not
   // reached, naming it.
@@ -79,12 +90,20 @@ class Tape {
  private:
   struct Operation {
     virtual ~Operation() = default;
-    virtual void backward(Tape& tape, const Tensor& dy) = 0;
+    virtual void backward(Tape& tape, const Tensor& dy, const Tensor& more) = 0;
   };
+  template <class Backward>
+  static constexpr bool kTakesParts =
+      std::is_invocable_v<Backward, Tape&, const Tensor&, const Tensor&>;
   template <class Backward>
   struct OperationOf final : Operation {
     explicit OperationOf(Backward f) : function(std::move(f)) {}
-    void backward(Tape& tape, const Tensor& dy) override { function(tape, dy); }
+    void backward(Tape& tape, const Tensor& dy, const Tensor& more) override {
+      if constexpr (kTakesParts<Backward>)
+        function(tape, dy, more);
+      else
+        function(tape, dy);
+    }
     Backward function;
   };
   // Operations live in a pool, because they come and go with every step.
@@ -101,7 +120,10 @@ class Tape {
   struct Node {
     Shape shape;  // of the value, which itself is not kept alive by the tape
     Dtype dtype;
-    Tensor gradient;                 // undefined until the first contribution; unused by leaves
+    Tensor gradient;  // undefined until the first contribution; unused by leaves
+    Tensor more;      // the second one, where the operation takes two parts
+    bool takes_parts = false;
+    int not_rectified = 0;           // contributions, see rectify()
     Parameter* parameter = nullptr;  // set for leaves
     OperationPtr operation{nullptr, {}};
   };
@@ -122,8 +144,11 @@ class Tape {
   std::vector<Node> nodes_;
   std::vector<Use> uses_;         // by the parameter's index
   std::optional<Device> device_;  // where gradients are made: where the loss is
+  Tensor one_;                    // the gradient of the loss, kept from step to step
   Mode mode_ = Mode::inference;
   Hooks* hooks_ = nullptr;
+  bool rectified_ = false;
+  const Parameter* last_used_ = nullptr;
   Random random_;
   std::uint64_t random_streams_ = 0;
 };
@@ -136,6 +161,7 @@ Var Tape::record(Tensor value, std::initializer_list<int> inputs, Backward backw
 
   using Op = OperationOf<Backward>;
   Node node{value.shape(), value.dtype()};
+  node.takes_parts = kTakesParts<Backward> && value.backend().adds_in_parts();
   void* memory = pool_.allocate(sizeof(Op), alignof(Op));
   node.operation =
       OperationPtr(new (memory) Op(std::move(backward)), Recycle{&pool_, sizeof(Op), alignof(Op)});

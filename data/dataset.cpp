@@ -24,6 +24,15 @@ std::int32_t InMemoryDataset::read(std::int64_t index, std::span<std::uint8_t> p
   return labels_[i];
 }
 
+ByteScale byte_scale(const Normalisation& n) {
+  ByteScale result;
+  for (std::size_t c = 0; c < n.mean.size(); ++c) {
+    result.scale.push_back(1 / (255 * n.deviation[c]));
+    result.offset.push_back(-n.mean[c] / n.deviation[c]);
+  }
+  return result;
+}
+
 Normalisation measure_normalisation(const InMemoryDataset& dataset) {
   const auto channels = static_cast<std::size_t>(dataset.image_shape()[-1]);
   const auto pixels = dataset.pixels();

@@ -9,6 +9,7 @@
 
 #include "data/augment.h"
 #include "data/skipped_files.h"
+#include "tensor/feed.h"
 #include "tensor/random.h"
 #include "tensor/shape.h"
 
@@ -54,6 +55,7 @@ class InMemoryDataset : public Dataset {
 struct Normalisation {
   std::vector<float> mean, deviation;
 };
+ByteScale byte_scale(const Normalisation& normalisation);  // the same for pixels as they are read
 Normalisation measure_normalisation(const InMemoryDataset& dataset);
 Normalisation imagenet_normalisation();  // what everybody uses for photographs
 

@@ -34,11 +34,11 @@ Loader::Loader(std::shared_ptr<const Dataset> dataset, const Normalisation& norm
   const Shape shape = dataset_->image_shape();
   require(std::ssize(normalisation.mean) == shape[2],
           "{} channels cannot be normalised by {} means", shape[2], normalisation.mean.size());
-  for (std::int64_t x = 0; x < shape[1]; ++x)
-    for (std::size_t c = 0; c < normalisation.mean.size(); ++c) {
-      scale_.push_back(1 / (255 * normalisation.deviation[c]));
-      offset_.push_back(-normalisation.mean[c] / normalisation.deviation[c]);
-    }
+  const ByteScale pixel = byte_scale(normalisation);
+  for (std::int64_t x = 0; x < shape[1]; ++x) {
+    scale_.insert(scale_.end(), pixel.scale.begin(), pixel.scale.end());
+    offset_.insert(offset_.end(), pixel.offset.begin(), pixel.offset.end());
+  }
   for (int i = 0; i < options.threads; ++i)
     threads_.emplace_back([this](const std::stop_token& stop) { produce(stop); });
 }
@@ -116,7 +116,8 @@ void Loader::open_slot() {
     const Shape shape = dataset_->image_shape();
     slot.epoch = epoch_;
     slot.samples.assign(order_.begin() + part.begin, order_.begin() + part.end);
-    slot.batch = {Tensor::empty({part.size(), shape[0], shape[1], shape[2]}, Dtype::f32, host_),
+    slot.batch = {Tensor::empty({part.size(), shape[0], shape[1], shape[2]},
+                                options_.bytes ? Dtype::u8 : Dtype::f32, host_),
                   Tensor::empty({part.size()}, Dtype::i32, host_)};
   } catch (...) {
     slot.failure = std::current_exception();
@@ -128,6 +129,8 @@ void Loader::open_slot() {
 
 void Loader::fill(Slot& slot, std::size_t i, std::span<std::uint8_t> pixels) const {
   const auto sample = slot.samples[i];
+  if (options_.bytes)
+    pixels = slot.batch.images.span<std::uint8_t>().subspan(i * pixels.size(), pixels.size());
   std::int32_t& label = slot.batch.labels.data<std::int32_t>()[i];
   if (options_.training) {
     Random random = Random(options_.seed, Purpose::augmentation)
@@ -138,6 +141,7 @@ void Loader::fill(Slot& slot, std::size_t i, std::span<std::uint8_t> pixels) con
   } else {
     label = dataset_->read(sample, pixels, nullptr);
   }
+  if (options_.bytes) return;
   const std::size_t row = scale_.size();
   float* out = slot.batch.images.data<float>() + i * pixels.size();
   for (std::size_t begin = 0; begin < pixels.size(); begin += row)

@@ -22,7 +22,7 @@
 namespace tandem {
 
 struct Batch {
-  Tensor images;  // f32 [n, height, width, channels], normalised
+  Tensor images;  // [n, height, width, channels]; f32, normalised, or u8 as they were read
   Tensor labels;  // i32 [n]
 };
 
@@ -33,6 +33,7 @@ struct LoaderOptions {
   std::int64_t workers = 1;
   std::int64_t rank = 0;
   Augment augment = {};  // may be empty
+  bool bytes = false;    // leave images as u8: whoever uses them normalises them
   int threads = 1;       // that read; more than one pays where images must be decoded
 };
 

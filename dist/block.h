@@ -31,7 +31,11 @@ class Cut {
   std::int64_t count() const { return count_; }
   int shares() const { return shares_; }
   std::int64_t segments() const { return parts(count_, segment_); }
+  std::int64_t segment_length() const { return segment_; }  // elements; the last may be shorter
   std::int64_t longest_segment() const { return std::min(segment_, count_); }
+  std::int64_t elements_of(std::int64_t segment) const {
+    return std::min(segment_, count_ - segment * segment_);
+  }
 
   int share_of_segment(std::int64_t segment) const { return static_cast<int>(segment % shares_); }
   int share_of_element(std::int64_t i) const { return share_of_segment(i / segment_); }

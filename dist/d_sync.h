@@ -5,6 +5,7 @@
 
 #include "dist/gradient_sum.h"
 #include "dist/strategy.h"
+#include "tensor/backend.h"
 
 namespace tandem {
 
@@ -13,7 +14,9 @@ class DSync : public Strategy {
   explicit DSync(const StrategyContext& context) : c_(context), sum_(context) {}
 
   void after_backward(std::int64_t t) override {
-    sum_.wait_for({t, c_.parameters.gradients()});
+    Gradient gradient{t, c_.parameters.gradients(),
+                      c_.parameters.device().backend().record_event()};
+    sum_.wait_for(gradient);
     const Spans::Scope span(c_.spans, SpanKind::update);
     c_.optimizer.update(t);
   }

@@ -5,16 +5,12 @@
 
 namespace tandem {
 
-void require_finite(const ParameterSet& parameters, std::span<const float> gradient,
-                    std::int64_t iteration) {
-  const auto finite = [](std::span<const float> values) {
-    return largest_magnitude_bits(values.size(), [&](std::size_t i) { return values[i]; }) <
-           kInfinityBits;
-  };
-  if (finite(gradient)) return;
+void require_finite(const ParameterSet& parameters, Staging& gradient, std::int64_t iteration) {
+  if (gradient.finite()) return;
+  const std::vector<float> values = gradient.values();
   for (const Parameter* p : parameters.trained())
-    if (!finite(gradient.subspan(static_cast<std::size_t>(p->offset),
-                                 static_cast<std::size_t>(p->shape.count()))))
+    if (!all_finite(std::span(values).subspan(static_cast<std::size_t>(p->offset),
+                                              static_cast<std::size_t>(p->shape.count()))))
       throw SystemError(
           "training diverged: the gradient of {} is not finite in iteration {}; try a lower --lr",
           p->name, iteration);

@@ -1,6 +1,19 @@
 // What d-sync and pipe-sgd do with a gradient on the communication thread: check it, then sum it
 // over all workers in a ring.
+//
+// Who may touch a gradient's memory, where it is on a GPU and work is only queued:
+//   - backward writes it on the compute stream; Gradient::ready, recorded behind backward, keeps
+//   the
+//     way to the host from reading it too early.
+//   - the sum is written while the compute thread does not have the gradient; the new `ready` keeps
+//     the compute stream from reading it too early.
+//   - the next backward that writes it is queued behind the update that reads it, on the same
+//     stream.
+// The host's memory is used by one gradient at a time: begin() waits until the way back of the one
+// before has read it.
 #pragma once
+
+#include <memory>
 
 #include "dist/ring_allreduce/ring_allreduce.h"
 #include "dist/strategy.h"
@@ -9,20 +22,18 @@ namespace tandem {
 
 class GradientSum {
  public:
-  explicit GradientSum(const StrategyContext& context)
-      : c_(context),
-        ring_(context.communication->transport(), context.workers, *context.compressor,
-              context.communication->spans()) {}
+  explicit GradientSum(const StrategyContext& context);
 
   // Replaces the gradient by its sum. A job of the communication thread.
-  void operator()(const Gradient& gradient);
+  void operator()(Gradient& gradient);
 
   // The same from the compute thread, which waits for it.
-  void wait_for(const Gradient& gradient);
+  void wait_for(Gradient& gradient);
 
  private:
   StrategyContext c_;
   RingAllReduce ring_;
+  std::unique_ptr<Staging> staging_;
 };
 
 }  // namespace tandem

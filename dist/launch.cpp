@@ -109,6 +109,11 @@ void run_under_mpi(const RankOptions& o, const std::function<void(Communication&
 }  // namespace
 
 void run_on_ranks(const RankOptions& options, const std::function<void(Communication&)>& body) {
+  const auto launch = mpi_launch();
+  const int here = launch ? launch->local_size : options.ranks;
+  // A rank has two threads.
+  cores_to_spare = options.computes_elsewhere &&
+                   2 * here <= static_cast<int>(std::thread::hardware_concurrency());
   mpi_launch() ? run_under_mpi(options, body) : run_on_threads(options, body);
 }
 

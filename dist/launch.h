@@ -15,6 +15,7 @@ struct RankOptions {
   int ranks = 1;    // under mpiexec, what it has started
   LinkSpeed link;
   double stall_timeout_s = 60;
+  bool computes_elsewhere = false;  // on GPUs: the cores are free for communication
 };
 
 // Calls body(communication) on every rank that lives in this process, each on a thread of its own,

@@ -20,6 +20,7 @@
 #include "dist/communication.h"
 #include "dist/compress/compressor.h"
 #include "dist/timing/spans.h"
+#include "tensor/event.h"
 
 namespace tandem {
 
@@ -27,6 +28,7 @@ namespace tandem {
 struct Gradient {
   std::int64_t iteration = 0;
   Tensor values;
+  EventPtr ready;  // from here on the values may be read and written
 };
 
 class Strategy : public Hooks {

@@ -10,7 +10,7 @@ class BatchNorm2d : public Layer {
   explicit BatchNorm2d(std::int64_t channels);
 
   Var forward(Tape& tape, const Var& x) override;
-  Var forward_relu(Tape& tape, const Var& x);
+  Var forward_relu(Tape& tape, const Var& x) override;
   Var forward_add_relu(Tape& tape, const Var& x, const Var& residual);
   void collect(const std::string& prefix, std::vector<ParameterSet::Named>& into) override;
 

@@ -21,6 +21,11 @@ Var Conv2d::forward(Tape& tape, const Var& x) {
   return conv2d(tape, x, weight, bias_ ? tape.use(*bias_) : Var{}, convolution_);
 }
 
+Var Conv2d::forward_relu(Tape& tape, const Var& x) {
+  const Var weight = tape.use(weight_);
+  return conv2d_relu(tape, x, weight, bias_ ? tape.use(*bias_) : Var{}, convolution_);
+}
+
 void Conv2d::collect(const std::string& prefix, std::vector<ParameterSet::Named>& into) {
   into.push_back({prefix + "weight", &weight_});
   if (bias_) into.push_back({prefix + "bias", &*bias_});

@@ -20,6 +20,7 @@ class Conv2d : public Layer {
   Conv2d(const Options& options, const Random& random);
 
   Var forward(Tape& tape, const Var& x) override;
+  Var forward_relu(Tape& tape, const Var& x) override;
   void collect(const std::string& prefix, std::vector<ParameterSet::Named>& into) override;
 
  private:

@@ -18,6 +18,8 @@ class Layer {
   Layer& operator=(const Layer&) = delete;
 
   virtual Var forward(Tape& tape, const Var& x) = 0;
+  // relu(forward(x)), in fewer passes over memory where a layer can.
+  virtual Var forward_relu(Tape& tape, const Var& x) { return relu(tape, forward(tape, x)); }
 
   // Appends the layer's parameters, in PyTorch's order and with PyTorch's names behind `prefix`
   // (which is empty or ends in a dot).

@@ -16,6 +16,12 @@ Var Linear::forward(Tape& tape, const Var& x) {
   return linear(tape, x, weight, bias);
 }
 
+Var Linear::forward_relu(Tape& tape, const Var& x) {
+  const Var weight = tape.use(weight_);
+  const Var bias = tape.use(bias_);
+  return linear_relu(tape, x, weight, bias);
+}
+
 void Linear::collect(const std::string& prefix, std::vector<ParameterSet::Named>& into) {
   into.push_back({prefix + "weight", &weight_});
   into.push_back({prefix + "bias", &bias_});

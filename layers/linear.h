@@ -19,6 +19,7 @@ class Linear : public Layer {
       : Linear({.in = in, .out = out, .init = init}, random) {}
 
   Var forward(Tape& tape, const Var& x) override;
+  Var forward_relu(Tape& tape, const Var& x) override;
   void collect(const std::string& prefix, std::vector<ParameterSet::Named>& into) override;
 
  private:

@@ -6,10 +6,12 @@
 #include <vector>
 
 #include "layers/layer.h"
+#include "layers/simple.h"
 
 namespace tandem {
 
-// Layers one after the other. A layer's name is the prefix of its parameters' names.
+// Layers one after the other; a ReLU is done together with the layer before it. A layer's name is
+// the prefix of its parameters' names.
 class Sequential : public Layer {
  public:
   template <class L, class... Args>
@@ -25,7 +27,13 @@ class Sequential : public Layer {
 
   Var forward(Tape& tape, const Var& x) override {
     Var y = x;
-    for (auto& [name, layer] : layers_) y = layer->forward(tape, y);
+    for (std::size_t i = 0; i < layers_.size(); ++i) {
+      Layer& layer = *layers_[i].layer;
+      const bool relu_follows =
+          i + 1 < layers_.size() && dynamic_cast<const Relu*>(layers_[i + 1].layer.get());
+      y = relu_follows ? layer.forward_relu(tape, y) : layer.forward(tape, y);
+      if (relu_follows) ++i;
+    }
     return y;
   }
 

@@ -1,5 +1,5 @@
-// What a device must be able to do: implemented by tensor/cpu, to be implemented by tensor/cuda.
-// Tests hold every call against a slow, obvious reference.
+// What a device must be able to do: implemented by tensor/cpu and tensor/cuda. Tests hold every
+// call of the CPU against a slow, obvious reference, and every call of the GPU against the CPU.
 //
 // Calls are made by the worker's compute thread. On the CPU they return when the work is done; on
 // a GPU they are queued on the worker's stream. Outputs are allocated by the caller, on this
@@ -10,11 +10,18 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <span>
+#include <string>
 #include <utility>
 
+#include "tensor/event.h"
+#include "tensor/feed.h"
 #include "tensor/memory_pool.h"
 #include "tensor/random.h"
+#include "tensor/recording.h"
+#include "tensor/staging.h"
 #include "tensor/tensor.h"
 
 namespace tandem {
@@ -87,6 +94,19 @@ struct ChannelNormGradients {
   GradientInto x, residual, weight, bias;
 };
 
+struct LinearGradients {
+  GradientInto x, weight, bias;
+};
+
+// One of the random streams of a step. A device may keep the step's key in its own memory
+// (begin_step), so that a recorded step draws new numbers in every replay.
+struct StepRandom {
+  Random step;
+  std::uint64_t stream = 0;
+
+  Random random() const { return step.split(stream); }
+};
+
 // x / (k + alpha/size · Σ x²)^beta, the sum over the channels c - size/2 … c + (size - 1)/2.
 struct LocalResponseNorm {
   std::int64_t size = 5;
@@ -110,24 +130,76 @@ class Backend {
   MemoryPool& memory() { return memory_; }
   virtual const char* name() const = 0;
   virtual bool is_cpu() const = 0;
+  // Calls are made by one thread at a time; a thread that has not made any yet says so first.
+  virtual void use_on_this_thread() const {}
 
   // Moving bytes. The host's side may be reused as soon as the call returns.
   virtual void copy_from_host(std::span<const std::byte> from, const Tensor& to) = 0;
   virtual void copy_to_host(const Tensor& from, std::span<std::byte> to) = 0;
   virtual void copy(const Tensor& from, const Tensor& to) = 0;
-  virtual void fill_zero(const Tensor& x) = 0;
+  virtual void fill(const Tensor& x, double value) = 0;
+  void fill_zero(const Tensor& x) { fill(x, 0); }
+  // Between f32 and bf16, or copies. The counts are the same.
+  virtual void cast(const Tensor& from, const Tensor& to) = 0;
+
+  // Work is queued in order. An event is a point in the queue; null is one that has passed.
+  virtual EventPtr record_event(Event::Timing timing = Event::Timing::off) {
+    (void)timing;
+    return nullptr;
+  }
+  virtual void wait_for(const EventPtr& event) { (void)event; }
+  // Memory of the host from which this device copies fast; null where it is the host.
+  virtual std::shared_ptr<Backend> make_host() { return nullptr; }
+  // Queues a copy to such memory: it is there when an event recorded afterwards has passed.
+  virtual void read_later(const Tensor& from, const Tensor& to_host) { copy(from, to_host); }
+  // What moves gradients between this device and the host; null where the host reaches them itself.
+  virtual std::unique_ptr<Staging> make_staging(Packing packing, std::int64_t count,
+                                                std::int64_t block) {
+    (void)packing, (void)count, (void)block;
+    return nullptr;
+  }
+  // What brings batches to this device; null where they are made in its memory.
+  virtual std::unique_ptr<Feed> make_feed(const ByteScale& scale) {
+    (void)scale;
+    return nullptr;
+  }
+  // Runs `work` and records what it queues, to be replayed. Sizes and addresses stay as they are.
+  // Null where a device cannot do that; `work` has then not been run.
+  virtual std::unique_ptr<Recording> record(const std::function<void()>& work) {
+    (void)work;
+    return nullptr;
+  }
+  // The random numbers of what follows.
+  virtual void begin_step(const Random& random) { (void)random; }
+  // Which algorithms have been chosen for which shapes, a line each; for a person.
+  virtual std::string describe_choices() const { return ""; }
+  // Whether the gradient of a value may come in two parts, to be added by whoever reads it. It
+  // spares a pass over memory where that is what takes the time.
+  virtual bool adds_in_parts() const { return false; }
 
   // Independent products, done together so that small ones can fill all threads.
   virtual void matmul(std::span<const Matmul> products) = 0;
   void matmul(const Matmul& product) { matmul(std::span(&product, 1)); }
 
+  // y[n, out] = x[n, in] · weight[out, in]ᵀ + bias[out], then ReLU if asked for.
+  virtual void linear(const Tensor& x, const Tensor& weight, const Tensor& bias, bool relu,
+                      const Tensor& y) = 0;
+  // dx = dy·weight, dweight = dyᵀ·x, dbias = Σ_n dy. With `rectified`, dx is 0 where x is not above
+  // 0, because x comes from a ReLU.
+  virtual void linear_gradient(const Tensor& x, const Tensor& weight, const Tensor& dy,
+                               bool rectified, const LinearGradients& into) = 0;
+
   // Rows and columns: y[r, c] += bias[c]; sums[c] = Σ_r x[r, c].
   virtual void add_bias(const Tensor& bias, const Tensor& y) = 0;
   virtual void sum_rows(const Tensor& x, const Tensor& sums, bool accumulate) = 0;
+  // masked = dy, but 0 where y <= 0; bias[c] = Σ_r masked[r, c] where that is wanted.
+  virtual void relu_bias_gradient(const Tensor& y, const Tensor& dy, const Tensor& masked,
+                                  const GradientInto& bias) = 0;
 
-  // x[n, h, w, c], filter[k, r, s, c / groups], y[n, p, q, k], bias[k] or undefined.
+  // x[n, h, w, c], filter[k, r, s, c / groups], y[n, p, q, k], bias[k] or undefined; then ReLU if
+  // asked for.
   virtual void conv2d(const Convolution& convolution, const Tensor& x, const Tensor& filter,
-                      const Tensor& bias, const Tensor& y) = 0;
+                      const Tensor& bias, bool relu, const Tensor& y) = 0;
   virtual void conv2d_data_gradient(const Convolution& convolution, const Tensor& dy,
                                     const Tensor& filter, const Tensor& dx, bool accumulate) = 0;
   virtual void conv2d_filter_gradient(const Convolution& convolution, const Tensor& x,
@@ -154,13 +226,16 @@ class Backend {
                                 const RunningStatistics& running) = 0;
   // The same from a variance that is known.
   virtual void inverse_deviation(const Tensor& variance, double epsilon, const Tensor& result) = 0;
-  // `residual` and y have x's shape; the residual is undefined unless `norm` adds it.
-  virtual void channel_norm(const ChannelNorm& norm, const Tensor& x, const Tensor& residual,
-                            const Tensor& y) = 0;
-  // Where mean and inverse_deviation are x's own. y is read only if `norm` adds a residual, and may
-  // be undefined otherwise. No two of the gradients may overlap, except weight and bias.
-  virtual void channel_norm_gradient(const ChannelNorm& norm, const Tensor& x, const Tensor& y,
-                                     const Tensor& dy, const ChannelNormGradients& into) = 0;
+  // `residual` and y have x's shape; the residual is undefined unless `norm` adds it. Where it
+  // does, the result tells the gradient where y is above 0: y itself, or something smaller.
+  virtual Tensor channel_norm(const ChannelNorm& norm, const Tensor& x, const Tensor& residual,
+                              const Tensor& y) = 0;
+  // Where mean and inverse_deviation are x's own. `positive` is what channel_norm returned. The
+  // gradient of y is dy + more, or dy where `more` is undefined. No two of the gradients may
+  // overlap, except weight and bias.
+  virtual void channel_norm_gradient(const ChannelNorm& norm, const Tensor& x,
+                                     const Tensor& positive, const Tensor& dy, const Tensor& more,
+                                     const ChannelNormGradients& into) = 0;
 
   // Over the last size of x[…, c].
   virtual void local_response_norm(const LocalResponseNorm& norm, const Tensor& x,
@@ -177,7 +252,7 @@ class Backend {
                              bool accumulate) = 0;
   // y[i] = x[i] / keep with probability `keep`, else 0; i and `random` alone decide, so the same
   // call with dy gives the gradient.
-  virtual void dropout(const Tensor& x, double keep, const Random& random, const Tensor& y,
+  virtual void dropout(const Tensor& x, double keep, const StepRandom& random, const Tensor& y,
                        bool accumulate) = 0;
 
   // Over the rows of logits[n, classes] with labels[n]: `probabilities` is the softmax, and
@@ -192,8 +267,9 @@ class Backend {
   // How many rows have their largest logit (the first of equals) at the label. Waits.
   virtual std::int64_t count_correct(const Tensor& logits, const Tensor& labels) = 0;
 
+  // `low`, if it is defined, becomes the value in bf16.
   virtual void sgd(const SgdStep& step, const Tensor& gradient, const Tensor& momentum,
-                   const Tensor& value) = 0;
+                   const Tensor& value, const Tensor& low) = 0;
 
  protected:
   Backend(MemoryPool::Allocate allocate, MemoryPool::Free free)

@@ -10,6 +10,10 @@ const char* Device::name() const { return backend_->name(); }
 bool Device::is_cpu() const { return backend_->is_cpu(); }
 
 Device cpu_device(int threads) { return Device(std::make_shared<CpuBackend>(threads)); }
-Device cuda_device(int index) { return Device(cuda_backend(index)); }
+Device cuda_device(const CudaOptions& options) { return Device(cuda_backend(options)); }
+
+Device host_of(const Device& device) {
+  return device.is_cpu() ? device : Device(device.backend().make_host());
+}
 
 }  // namespace tandem

@@ -9,6 +9,7 @@
 namespace tandem {
 
 class Backend;
+struct CudaOptions;
 
 class Device {
  public:
@@ -28,7 +29,11 @@ class Device {
 // A CPU with `threads` compute threads of its own (the calling thread is one of them).
 Device cpu_device(int threads = 1);
 
-// GPU number `index`. Throws UserError where this build or this machine has none.
-Device cuda_device(int index = 0);
+// A GPU. Throws UserError where this build or this machine has none.
+Device cuda_device(const CudaOptions& options);
+
+// Where the host makes what `device` is fed with: the device itself if it is a CPU, else host
+// memory from which it copies fast.
+Device host_of(const Device& device);
 
 }  // namespace tandem

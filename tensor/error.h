@@ -31,6 +31,14 @@ class SystemError : public std::runtime_error {
       : std::runtime_error(fmt::vformat(message, fmt::make_format_args(args...))) {}
 };
 
+class OutOfMemory : public SystemError {
+ public:
+  explicit OutOfMemory(std::size_t bytes_wanted)
+      : SystemError("out of memory: {} bytes could not be had", bytes_wanted),
+        bytes(bytes_wanted) {}
+  const std::size_t bytes;
+};
+
 [[noreturn]] void broken_contract(fmt::string_view message, fmt::format_args args);
 
 // Checks a contract between parts of Tandem. Always on, also in release builds.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <utility>
 
 #include "tensor/error.h"
 
@@ -17,9 +18,11 @@ std::size_t MemoryPool::size_class(std::size_t bytes) {
 
 std::unique_ptr<MemoryBlock> MemoryPool::take(std::size_t bytes) {
   const std::size_t size = size_class(bytes);
+  const bool apart = apart_;
+  auto& classes = apart ? apart_classes_ : classes_;
   {
     const std::lock_guard lock(mutex_);
-    auto& free = classes_[size].free;
+    auto& free = classes[size].free;
     if (!free.empty()) {
       auto block = std::move(free.back());
       free.pop_back();
@@ -33,12 +36,13 @@ std::unique_ptr<MemoryBlock> MemoryPool::take(std::size_t bytes) {
     trim();
     block->data = allocate_(size);
   }
-  if (!block->data) throw SystemError("out of memory: {} bytes could not be had", bytes);
+  if (!block->data) throw OutOfMemory(bytes);
+  block->apart = apart;
 
   const std::lock_guard lock(mutex_);
   held_bytes_ += size;
   // Room for every block of the class: giving one back must not allocate.
-  SizeClass& size_class = classes_[size];
+  SizeClass& size_class = classes[size];
   ++size_class.blocks;
   if (size_class.free.capacity() < size_class.blocks)
     size_class.free.reserve(2 * size_class.blocks);
@@ -47,8 +51,15 @@ std::unique_ptr<MemoryBlock> MemoryPool::take(std::size_t bytes) {
 
 void MemoryPool::give_back(std::unique_ptr<MemoryBlock> block) noexcept {
   const std::lock_guard lock(mutex_);
-  auto& free = classes_.find(block->bytes)->second.free;
+  auto& classes = block->apart ? apart_classes_ : classes_;
+  auto& free = classes.find(block->bytes)->second.free;
   free.push_back(std::move(block));
+}
+
+MemoryPool::~MemoryPool() {
+  trim();
+  std::swap(classes_, apart_classes_);
+  trim();
 }
 
 void MemoryPool::trim() {

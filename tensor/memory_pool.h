@@ -3,6 +3,7 @@
 // Thread-safe: the data loader and the communication thread take memory too.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <map>
@@ -22,7 +23,7 @@ class MemoryPool {
 
   MemoryPool(Allocate allocate, Free free)
       : allocate_(std::move(allocate)), free_(std::move(free)) {}
-  ~MemoryPool() { trim(); }
+  ~MemoryPool();
   MemoryPool(const MemoryPool&) = delete;
   MemoryPool& operator=(const MemoryPool&) = delete;
 
@@ -32,6 +33,12 @@ class MemoryPool {
 
   // Hands all free memory back to the system.
   void trim();
+
+  // From now on memory is taken from a part of its own, or from the common one again. What is freed
+  // goes back to where it was taken, and trim() leaves that part alone: work that was recorded with
+  // it (tensor/recording.h) finds it unused by anything else. For the one thread that uses the
+  // device.
+  void set_apart(bool apart) { apart_ = apart; }
 
   std::size_t held_bytes() const;  // in use and free together
 
@@ -50,7 +57,8 @@ class MemoryPool {
   Free free_;
   mutable std::mutex mutex_;
   std::size_t held_bytes_ = 0;
-  std::map<std::size_t, SizeClass> classes_;
+  std::atomic<bool> apart_ = false;
+  std::map<std::size_t, SizeClass> classes_, apart_classes_;
 };
 
 }  // namespace tandem

@@ -47,6 +47,8 @@ class Random {
     return other;
   }
 
+  constexpr std::uint64_t key() const { return key_; }  // what split() and bits_at() depend on
+
   // Number i of the stream, without moving in it.
   constexpr std::uint64_t bits_at(std::uint64_t i) const {
     return mix64(key_ + i * 0x9e3779b97f4a7c15ULL);

@@ -17,6 +17,7 @@ namespace tandem {
 struct MemoryBlock {
   void* data = nullptr;
   std::size_t bytes = 0;
+  bool apart = false;  // see MemoryPool::set_apart
   std::atomic<int> handles = 0;
   std::shared_ptr<Backend> home;
 };

@@ -12,7 +12,7 @@
 #include "dist/strategy.h"
 #include "dist/transport/link_speed.h"
 #include "dist/transport/mpi_launch.h"
-#include "tensor/error.h"
+#include "tensor/precision.h"
 #include "train/command_line.h"
 
 namespace tandem {
@@ -192,7 +192,26 @@ void add_options(CLI::App& app, const AppHelp& about, TrainOptions& o) {
           "it. Default: this machine's cores over the ranks on it")
       ->transform(whole(1, 1024))
       ->default_str("");
-  workers("--device", o.device, "NAME", "cpu or cuda")->check(one_of({"cpu", "cuda"}));
+
+  const auto device = group("Device");
+  device("--device", o.device, "NAME",
+         "cpu, or cuda: an NVIDIA GPU. Workers of one process and\n"
+         "ranks of one machine take its GPUs in turn, and share\n"
+         "them where there are fewer")
+      ->check(one_of({"cpu", "cuda"}));
+  device("--precision", o.precision, "NAME",
+         "fp32; tf32: products round f32 to 10 bits of mantissa;\n"
+         "bf16: activations and products in 16 bits, weights,\n"
+         "their gradients and all sums in f32. The CPU has fp32")
+      ->check(one_of(precision_names()));
+  device("--graphs", o.graphs, "on|off",
+         "cuda: record a step once and replay it, which spares\n"
+         "the host most of its work")
+      ->check(one_of({"on", "off"}));
+  app.add_flag("--deterministic", o.deterministic,
+               "cuda: the same seed gives the same bits every time,\n"
+               "somewhat slower. (The CPU always does.)")
+      ->group("Device");
 
   const auto files = group("Files");
   files("--data", o.data, "DIR|synthetic", about.data.c_str())->check(path());
@@ -255,6 +274,10 @@ void check_ranks(TrainOptions& o, const CLI::App& app) {
 
 void check_together(TrainOptions& o, const CLI::App& app) {
   check_ranks(o, app);
+  if (o.device == "cpu" && o.precision != "fp32")
+    throw UserError("--precision {} needs --device cuda", o.precision);
+  if (o.device == "cpu" && app.count("--graphs") > 0)
+    throw UserError("--graphs means nothing to --device cpu");
   if (o.nesterov && o.momentum == 0) throw UserError("--nesterov needs a --momentum above 0");
   if (o.iterations > 0 && app.count("--epochs") > 0)
     throw UserError("--iterations and --epochs exclude each other");

@@ -27,6 +27,12 @@ struct TrainOptions {
   double lr_step_factor = 0.1;
   std::int64_t lr_warmup_iterations = 0;
 
+  // Device
+  std::string device = "cpu";
+  std::string precision = "fp32";
+  std::string graphs = "on";  // of a GPU: steps are recorded and replayed
+  bool deterministic = false;
+
   // Workers
   std::string algo = "single";  // the default where there is one worker; else d-sync
   int workers = 1;
@@ -37,7 +43,6 @@ struct TrainOptions {
   std::string link = "none";
   double stall_timeout = 60;  // seconds
   int threads = 0;            // per worker; 0: the machine's cores shared by the workers
-  std::string device = "cpu";
 
   // Files
   std::string data;  // empty: what is there, see the application

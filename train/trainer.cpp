@@ -55,23 +55,28 @@ class Training {
                       length_.iterations_per_epoch) {}
 
   void run() {
-    std::vector<double> losses;  // this worker's parts of them
+    std::vector<double> losses;  // this worker's parts of them, of the epoch
     for (std::int64_t t = 1; t <= length_.iterations; ++t) {
+      const bool ends_epoch = t % length_.iterations_per_epoch == 0 || t == length_.iterations;
       const auto begin = Clock::now();
-      const double loss = worker_.step(t);
+      worker_.step(t);
       if (t == length_.iterations) worker_.finish();
+      const std::vector<double> known = worker_.take_losses(ends_epoch);
       const double seconds = seconds_between(begin, Clock::now());
 
-      if (!std::isfinite(loss))
-        throw SystemError("training diverged: the loss of iteration {} is {}; try a lower --lr", t,
-                          loss);
-      losses.push_back(loss);
+      for (const double loss : known) {
+        losses.push_back(loss);
+        if (!std::isfinite(loss))
+          throw SystemError("training diverged: the loss of iteration {} is {}; try a lower --lr",
+                            (t - 1) / length_.iterations_per_epoch * length_.iterations_per_epoch +
+                                std::ssize(losses),
+                            loss);
+      }
       summary_.iterations = t;
       summary_.wall_s += seconds;
       summary_.iteration_ms.push_back(1e3 * seconds);
-      progress_.step(t, loss * o_.workers, summary_.samples_per_s());
-      if (t % length_.iterations_per_epoch == 0 || t == length_.iterations)
-        end_of_epoch(t, std::exchange(losses, {}));
+      if (!losses.empty()) progress_.step(t, losses.back() * o_.workers, summary_.samples_per_s());
+      if (ends_epoch) end_of_epoch(t, std::exchange(losses, {}));
     }
     if (length_.iterations == 0) end_of_epoch(0, {});
   }
@@ -218,7 +223,10 @@ void run_server(const Task& task, const DataSplit& data, const TrainOptions& o,
                 const Compressor& compressor, Communication& communication) {
   const Length length(data, o);
   std::optional<Replica> replica;
-  together(communication, [&] { replica.emplace(task, data, o); });
+  // A server only adds and updates, in host memory, whatever the workers compute with.
+  TrainOptions own = o;
+  own.precision = "fp32";
+  together(communication, [&] { replica.emplace(task, data, own, cpu_device(o.threads)); });
   calibrate_all(communication, o, compressor);
   communication.call([&] {
     Transport& transport = communication.transport();
@@ -305,7 +313,8 @@ Summary train(const Task& task, const TrainOptions& o) {
   run_on_ranks({.app = task.app,
                 .ranks = o.workers + (o.algo == "ps-sync" ? o.servers : 0),
                 .link = parse_link(o.link),
-                .stall_timeout_s = o.stall_timeout},
+                .stall_timeout_s = o.stall_timeout,
+                .computes_elsewhere = o.device != "cpu"},
                [&](Communication& communication) {
                  if (mpi_launch()) together(communication, open);
                  run(*data, &communication);

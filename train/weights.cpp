@@ -55,9 +55,10 @@ void check(const std::vector<Parameter*>& parameters, const std::string& path,
   }
 }
 
-void fill(const std::vector<Parameter*>& parameters, const Arrays& arrays) {
+void fill(ParameterSet& set, const std::vector<Parameter*>& parameters, const Arrays& arrays) {
   for (Parameter* p : parameters)
     p->value.copy_from_host(std::span<const float>(channels_last(*p, arrays.at(p->name).values)));
+  set.values_changed();
 }
 
 }  // namespace
@@ -78,7 +79,7 @@ void load_weights(const std::filesystem::path& path, ParameterSet& parameters) {
     throw UserError("{} has the tensor {}, which this model does not", path.string(),
                     arrays.begin()->first);
   }
-  fill(parameters.all(), arrays);
+  fill(parameters, parameters.all(), arrays);
 }
 
 void load_fixed_weights(const std::filesystem::path& path, ParameterSet& parameters) {
@@ -87,7 +88,7 @@ void load_fixed_weights(const std::filesystem::path& path, ParameterSet& paramet
     if (p->role == Role::fixed) fixed.push_back(p);
   const auto arrays = read_safetensors(path);
   check(fixed, path.string(), arrays);
-  fill(fixed, arrays);
+  fill(parameters, fixed, arrays);
 }
 
 std::string first_not_finite(const ParameterSet& parameters) {

@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "autograd/ops.h"
+#include "dist/transport/mpi_launch.h"
 #include "tensor/backend.h"
+#include "tensor/cuda/cuda_backend.h"
 #include "train/weights.h"
 
 namespace tandem {
@@ -21,8 +23,15 @@ int loader_threads(const DataSplit& data, const TrainOptions& o) {
   return std::max(1, data.loader_threads / o.workers);
 }
 
-Device make_device(const TrainOptions& o) {
-  return o.device == "cuda" ? cuda_device() : cpu_device(o.threads);
+// How many iterations a GPU is given ahead, so that it never waits for the host.
+constexpr std::size_t kAhead = 2;
+
+Device make_device(const TrainOptions& o, int rank) {
+  if (o.device == "cpu") return cpu_device(o.threads);
+  const auto launch = mpi_launch();
+  return cuda_device({.index = (launch ? launch->local_rank : rank) % cuda_device_count(),
+                      .precision = precision_named(o.precision),
+                      .deterministic = o.deterministic});
 }
 
 Schedule make_schedule(const TrainOptions& o, const Length& length) {
@@ -47,10 +56,11 @@ Length::Length(const DataSplit& data, const TrainOptions& o) {
   warmup = o.algo == "pipe-sgd" ? o.warmup_iterations + o.warmup_epochs * iterations_per_epoch : 0;
 }
 
-Replica::Replica(const Task& task, const DataSplit& data, const TrainOptions& o)
-    : device_(make_device(o)),
+Replica::Replica(const Task& task, const DataSplit& data, const TrainOptions& o,
+                 const Device& device)
+    : device_(device),
       model_(task.model(data.train->image_shape(), data.train->classes(), o.seed)),
-      parameters_(model_->parameters(), device_),
+      parameters_(model_->parameters(), device_, activation_dtype(precision_named(o.precision))),
       optimizer_(parameters_, {.schedule = make_schedule(o, Length(data, o)),
                                .momentum = o.momentum,
                                .weight_decay = o.weight_decay,
@@ -63,11 +73,14 @@ Worker::Worker(const Task& task, const DataSplit& data, const TrainOptions& o,
                const Compressor& compressor, Communication* communication)
     : options_(o),
       rank_(communication ? communication->transport().rank() : 0),
-      replica_(task, data, o),
-      test_data_(data.test, data.normalisation, replica_.device(),
+      replica_(task, data, o, make_device(o, rank_)),
+      host_(host_of(replica_.device())),
+      input_(replica_.device(), activation_dtype(precision_named(o.precision)), data.normalisation),
+      test_data_(data.test, data.normalisation, host_,
                  {.batch = test_batch(data, o) * o.workers,
                   .workers = o.workers,
                   .rank = rank_,
+                  .bytes = !replica_.device().is_cpu(),
                   .threads = loader_threads(data, o)}),
       strategy_(make_strategy(o.algo, {.parameters = replica_.parameters(),
                                        .optimizer = replica_.optimizer(),
@@ -77,28 +90,73 @@ Worker::Worker(const Task& task, const DataSplit& data, const TrainOptions& o,
                                        .workers = o.workers,
                                        .servers = o.servers,
                                        .pipe_k = o.pipe_k,
-                                       .warmup_iterations = Length(data, o).warmup})) {
+                                       .warmup_iterations = Length(data, o).warmup})),
+      steps_(
+          o.device == "cuda" && o.graphs == "on", [this](const Batch& b) { return forward(b); },
+          *strategy_, replica_.parameters(), tape_, spans_) {
   if (Length(data, o).iterations > 0)
-    train_data_.emplace(data.train, data.normalisation, replica_.device(),
+    train_data_.emplace(data.train, data.normalisation, host_,
                         LoaderOptions{.batch = o.batch,
                                       .training = true,
                                       .seed = o.seed,
                                       .workers = o.workers,
                                       .rank = rank_,
                                       .augment = data.augment,
+                                      .bytes = !replica_.device().is_cpu(),
                                       .threads = loader_threads(data, o)});
-  tape_.set_hooks(strategy_.get());
   if (!o.trace.empty()) spans_.keep_events();
+  if (!replica_.device().is_cpu()) spans_.follow(replica_.device().backend());
 }
 
-double Worker::step(std::int64_t t) {
+void Worker::step(std::int64_t t) {
+  Backend& backend = replica_.device().backend();
   spans_.set_iteration(t);
-  const Batch batch = next_batch();
-  strategy_->before_step(t);
-  const Var loss = forward(t, batch);
-  backward(loss);
-  strategy_->after_backward(t);
-  return loss.value.item();
+  random_ = Random(options_.seed, Purpose::dropout)
+                .split(static_cast<std::uint64_t>(t))
+                .split(static_cast<std::uint64_t>(rank_));
+  try {
+    const Batch batch = input_.bring(next_batch());
+    strategy_->before_step(t);
+    backend.begin_step(random_);
+    const Tensor loss = steps_.run(batch);
+    Queued queued{t, Tensor::empty({}, loss.dtype(), host_), nullptr};
+    backend.read_later(loss, queued.loss);
+    strategy_->after_backward(t);
+    queued.done = backend.record_event();
+    queued_.push_back(std::move(queued));
+  } catch (const OutOfMemory& e) {
+    explain(e);
+  }
+}
+
+// The last updates belong to the last iteration.
+void Worker::finish() {
+  strategy_->finish();
+  if (!queued_.empty()) queued_.back().done = replica_.device().backend().record_event();
+}
+
+std::vector<double> Worker::take_losses(bool all) {
+  const std::size_t ahead = all || replica_.device().is_cpu() ? 0 : kAhead;
+  std::vector<double> losses;
+  for (; queued_.size() > ahead; queued_.pop_front()) {
+    const Queued& oldest = queued_.front();
+    if (oldest.done) oldest.done->wait();
+    spans_.settle(oldest.iteration);
+    losses.push_back(oldest.loss.item());
+  }
+  return losses;
+}
+
+void Worker::explain(const OutOfMemory& e) const {
+  const Parameter* layer = tape_.last_used();
+  const auto gb = [](std::size_t bytes) { return static_cast<double>(bytes) / 1e9; };
+  throw SystemError(
+      "out of memory on {}: {:.3f} GB were wanted at {}, beside the {:.3f} GB that this worker "
+      "has; "
+      "lower --batch{}",
+      options_.device, gb(e.bytes), layer ? layer->name : "the first layer",
+      gb(replica_.device().backend().memory().held_bytes()),
+      options_.device == "cuda" && options_.precision != "bf16" ? " or take --precision bf16" : "");
 }
 
 std::vector<double> Worker::statistics() const {
@@ -123,8 +181,9 @@ void Worker::set_statistics(std::span<const double> values) {
 std::int64_t Worker::count_correct() {
   std::int64_t correct = 0;
   for (std::int64_t b = 0; b < test_data_.batches_per_epoch(); ++b) {
-    const Batch batch = test_data_.next();
-    if (batch.labels.count() == 0) continue;  // the last batch may be too short for all workers
+    const Batch loaded = test_data_.next();
+    if (loaded.labels.count() == 0) continue;  // the last batch may be too short for all workers
+    const Batch batch = input_.bring(loaded);
     tape_.begin(Tape::Mode::inference);
     const Var logits = replica_.model().forward(tape_, Var{batch.images});
     correct += logits.value.backend().count_correct(logits.value, batch.labels);
@@ -137,19 +196,11 @@ Batch Worker::next_batch() {
   return train_data_->next();
 }
 
-Var Worker::forward(std::int64_t t, const Batch& batch) {
-  const Spans::Scope span(spans_, SpanKind::forward);
-  tape_.begin(Tape::Mode::training, Random(options_.seed, Purpose::dropout)
-                                        .split(static_cast<std::uint64_t>(t))
-                                        .split(static_cast<std::uint64_t>(rank_)));
+Var Worker::forward(const Batch& batch) {
+  tape_.begin(Tape::Mode::training, random_);
   const Var logits = replica_.model().forward(tape_, Var{batch.images});
   return softmax_cross_entropy(tape_, logits, batch.labels,
                                {.smoothing = options_.label_smoothing, .batch = options_.batch});
-}
-
-void Worker::backward(const Var& loss) {
-  const Spans::Scope span(spans_, SpanKind::backward);
-  tape_.backward(loss, replica_.parameters());
 }
 
 }  // namespace tandem

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -13,7 +14,9 @@
 #include "dist/communication.h"
 #include "dist/compress/compressor.h"
 #include "dist/strategy.h"
+#include "train/input.h"
 #include "train/options.h"
+#include "train/step_runner.h"
 #include "train/task.h"
 
 namespace tandem {
@@ -28,7 +31,8 @@ struct Length {
 // A model's weights and what updates them: all that a parameter server needs of a worker.
 class Replica {
  public:
-  Replica(const Task& task, const DataSplit& data, const TrainOptions& options);
+  Replica(const Task& task, const DataSplit& data, const TrainOptions& options,
+          const Device& device);
 
   Layer& model() { return *model_; }
   ParameterSet& parameters() { return parameters_; }
@@ -54,11 +58,14 @@ class Worker {
   Spans& spans() { return spans_; }
   ParameterSet& parameters() { return replica_.parameters(); }
 
-  // Iteration t, counted from 1 as in the papers. Returns this worker's part of the loss: the sum
-  // over the workers is the mean over the batch.
-  double step(std::int64_t t);
+  // Iteration t, counted from 1 as in the papers.
+  void step(std::int64_t t);
+  // This worker's parts of the losses that are known by now, oldest first, each once: the sum over
+  // the workers is the mean over the batch. A GPU is given the next iterations before it has done
+  // these; with `all`, waits until it has.
+  std::vector<double> take_losses(bool all);
 
-  void finish() { strategy_->finish(); }
+  void finish();
 
   // What forward measured, such as the running means of batch norms; each worker's own.
   std::vector<double> statistics() const;
@@ -68,18 +75,30 @@ class Worker {
   std::int64_t count_correct();
 
  private:
+  // An iteration that has been queued.
+  struct Queued {
+    std::int64_t iteration;
+    Tensor loss;    // on the host
+    EventPtr done;  // null where that is so already
+  };
+
   Batch next_batch();
-  Var forward(std::int64_t t, const Batch& batch);
-  void backward(const Var& loss);
+  Var forward(const Batch& batch);
+  [[noreturn]] void explain(const OutOfMemory& e) const;
 
   TrainOptions options_;
   int rank_;
   Replica replica_;
+  Device host_;
+  Input input_;
   std::optional<Loader> train_data_;  // none where nothing is trained
   Loader test_data_;
   Spans spans_;
   std::unique_ptr<Strategy> strategy_;
   Tape tape_;
+  Random random_;  // of the iteration
+  StepRunner steps_;
+  std::deque<Queued> queued_;
 };
 
 }  // namespace tandem

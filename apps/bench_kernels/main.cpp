@@ -53,7 +53,7 @@ void convolution(benchmark::State& state, Way way) {
   const Tensor filter = filled({filters, window, window, channels}, device);
   const Tensor y = filled({n, out, out, filters}, device);
   for (auto _ : state) {
-    if (way == Way::forward) device.backend().conv2d(o, x, filter, Tensor(), y);
+    if (way == Way::forward) device.backend().conv2d(o, x, filter, Tensor(), false, y);
     if (way == Way::data_gradient) device.backend().conv2d_data_gradient(o, y, filter, x, false);
     if (way == Way::filter_gradient)
       device.backend().conv2d_filter_gradient(o, x, y, filter, false);
@@ -115,12 +115,12 @@ void add(benchmark::State& state) {
 }
 void dropout(benchmark::State& state) {
   measure(state, 8, [](Backend& backend, const Tensor& a, const Tensor& b, const Tensor&) {
-    backend.dropout(a, 0.5, Random(1), b, false);
+    backend.dropout(a, 0.5, {Random(1)}, b, false);
   });
 }
 void sgd(benchmark::State& state) {
   measure(state, 20, [](Backend& backend, const Tensor& a, const Tensor& b, const Tensor& c) {
-    backend.sgd({.rate = 1e-6, .momentum = 0.9}, a, b, c);
+    backend.sgd({.rate = 1e-6, .momentum = 0.9}, a, b, c, {});
   });
 }
 void sum_rows(benchmark::State& state) {
@@ -177,7 +177,7 @@ void batch_norm_gradient(benchmark::State& state, ChannelNorm::After after) {
   const ChannelNormGradients into{
       {m.image()}, {add ? m.image() : Tensor()}, {m.channels()}, {m.channels()}};
   m.measure(state, (add ? 28 : 20) * x.count(),
-            [&](Backend& backend) { backend.channel_norm_gradient(m.norm, x, y, dy, into); });
+            [&](Backend& backend) { backend.channel_norm_gradient(m.norm, x, y, dy, {}, into); });
 }
 void batch_norm_inference(benchmark::State& state) {
   Images m(state);

@@ -16,9 +16,11 @@
 #include "layers/models/cifar_cnn.h"
 #include "layers/models/mlp.h"
 #include "layers/models/resnet.h"
+#include "tensor/cuda/cuda_backend.h"
 #include "train/app.h"
 #include "train/command_line.h"
 #include "train/statistics.h"
+#include "train/step_runner.h"
 
 // Every `new` of this program is counted, those of the memory pool among them: a step must not
 // make any once it is warm. (Not inlined: the compiler would see free() answer new, and warn.)
@@ -59,6 +61,7 @@ struct Model {
 };
 
 constexpr std::uint64_t kSeed = 1;
+constexpr int kTogether = 10;
 
 Model resnet_of(int depth, std::int64_t batch) {
   return {[=](const Shape& image, std::int64_t classes) {
@@ -97,6 +100,8 @@ const std::map<std::string, Model> kModels = {
 struct Options {
   std::string model = "mnist_mlp";
   std::int64_t batch = 0;  // 0: the model's default
+  std::string device = "cpu", precision = "fp32", graphs = "on";
+  bool deterministic = false, choices = false;
   int threads = 1;
   int iterations = 200;
   int warmup = 20;
@@ -113,51 +118,77 @@ bool parse(int argc, char** argv, Options& o) {
   app.add_option("--batch", o.batch, "Samples per step; the default depends on the model")
       ->check(CLI::Range(1, 1 << 20))
       ->default_str("");
-  app.add_option("--threads", o.threads, "Compute threads")->check(CLI::Range(1, 1024));
+  app.add_option("--device", o.device, "cpu or cuda")->check(CLI::IsMember({"cpu", "cuda"}));
+  app.add_option("--precision", o.precision, "cuda: fp32, tf32 or bf16")
+      ->check(CLI::IsMember(precision_names()));
+  app.add_option("--graphs", o.graphs, "cuda: record a step and replay it")
+      ->check(CLI::IsMember({"on", "off"}));
+  app.add_flag("--deterministic", o.deterministic, "cuda: the same bits every time");
+  app.add_flag("--choices", o.choices, "cuda: list the algorithms that were chosen");
+  app.add_option("--threads", o.threads, "Compute threads of the CPU")->check(CLI::Range(1, 1024));
   app.add_option("--iterations", o.iterations, "Steps to time")->check(CLI::Range(1, 1 << 30));
   app.add_option("--warmup", o.warmup, "Steps before the timing begins")
       ->check(CLI::Range(1, 1 << 30));
   app.add_flag("--json", o.json, "Print one JSON object");
   if (!parse_command_line(app, argc, argv)) return false;
   if (o.batch == 0) o.batch = kModels.at(o.model).batch;
+  if (o.device == "cpu" && o.precision != "fp32")
+    throw UserError("--precision {} needs --device cuda", o.precision);
   return true;
 }
 
+Device make_device(const Options& o) {
+  if (o.device == "cpu") return cpu_device(o.threads);
+  return cuda_device({.precision = precision_named(o.precision), .deterministic = o.deterministic});
+}
+
 // Random images and labels, fixed for all steps.
-struct Batch {
-  Batch(const Model& model, std::int64_t count, const Device& device) {
-    Random random(1);
-    std::vector<float> pixels(static_cast<std::size_t>(count * model.image.count()));
-    for (float& pixel : pixels) pixel = static_cast<float>(random.normal());
-    std::vector<std::int32_t> classes(static_cast<std::size_t>(count));
-    for (auto& c : classes)
-      c = static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(model.classes)));
-    images = Tensor::from(pixels, {count, model.image[0], model.image[1], model.image[2]}, device);
-    labels = Tensor::from(classes, {count}, device);
-  }
-  Tensor images, labels;
-};
+Batch make_batch(const Model& model, std::int64_t count, const Device& device, Dtype dtype) {
+  Random random(1);
+  std::vector<float> pixels(static_cast<std::size_t>(count * model.image.count()));
+  for (float& pixel : pixels) pixel = static_cast<float>(random.normal());
+  std::vector<std::int32_t> classes(static_cast<std::size_t>(count));
+  for (auto& c : classes)
+    c = static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(model.classes)));
+  const Tensor images =
+      Tensor::from(pixels, {count, model.image[0], model.image[1], model.image[2]}, device);
+  Batch batch{Tensor::empty(images.shape(), dtype, device), Tensor::from(classes, {count}, device)};
+  device.backend().cast(images, batch.images);
+  return batch;
+}
 
 struct Result {
   std::vector<double> ms;
   double allocations_per_step;
+  double device_mb = 0;
+  std::string choices;
 };
 
 Result measure(const Options& o) {
   const Model& model = kModels.at(o.model);
-  const Device device = cpu_device(o.threads);
+  const Device device = make_device(o);
+  Backend& backend = device.backend();
+  const Dtype dtype = activation_dtype(precision_named(o.precision));
   const auto net = model.make(model.image, model.classes);
-  ParameterSet parameters(net->parameters(), device);
+  ParameterSet parameters(net->parameters(), device, dtype);
   Schedule schedule;
   schedule.base = 1e-3;
   Sgd sgd(parameters, {.schedule = schedule, .momentum = 0.9});
   Tape tape;
-  const Batch batch(model, o.batch, device);
+  Spans spans;
+  Hooks hooks;
+  Random random;
+  const Batch batch = make_batch(model, o.batch, device, dtype);
+  const auto forward = [&](const Batch& b) {
+    tape.begin(Tape::Mode::training, random);
+    return softmax_cross_entropy(tape, net->forward(tape, Var{b.images}), b.labels);
+  };
+  StepRunner steps(!device.is_cpu() && o.graphs == "on", forward, hooks, parameters, tape, spans);
 
   const auto step = [&](std::int64_t t) {
-    tape.begin(Tape::Mode::training, Random(1).split(static_cast<std::uint64_t>(t)));
-    const Var logits = net->forward(tape, Var{batch.images});
-    tape.backward(softmax_cross_entropy(tape, logits, batch.labels), parameters);
+    random = Random(1).split(static_cast<std::uint64_t>(t));
+    backend.begin_step(random);
+    steps.run(batch);
     sgd.update(t);
   };
 
@@ -166,13 +197,25 @@ Result measure(const Options& o) {
   std::int64_t t = 0;
   for (int i = 0; i < o.warmup; ++i) step(++t);
   const std::int64_t before = allocations.load();
-  for (int i = 0; i < o.iterations; ++i) {
-    const auto begin = Clock::now();
-    step(++t);
-    result.ms.push_back(1e3 * seconds_between(begin, Clock::now()));
-  }
+  if (device.is_cpu())
+    for (int i = 0; i < o.iterations; ++i) {
+      const auto begin = Clock::now();
+      step(++t);
+      result.ms.push_back(1e3 * seconds_between(begin, Clock::now()));
+    }
+  else
+    // By the GPU's own clock, some steps at a time, so that it is never without work.
+    for (int i = 0; i < o.iterations; i += kTogether) {
+      const EventPtr begin = backend.record_event(Event::Timing::on);
+      for (int k = 0; k < kTogether; ++k) step(++t);
+      const EventPtr end = backend.record_event(Event::Timing::on);
+      end->wait();
+      result.ms.push_back(1e3 * end->seconds_since(*begin) / kTogether);
+    }
   result.allocations_per_step =
       static_cast<double>(allocations.load() - before) / static_cast<double>(o.iterations);
+  if (!device.is_cpu()) result.device_mb = static_cast<double>(backend.memory().held_bytes()) / 1e6;
+  result.choices = backend.describe_choices();
   return result;
 }
 
@@ -189,6 +232,8 @@ int main(int argc, char** argv) {
     if (o.json) {
       const nlohmann::ordered_json json = {{"model", o.model},
                                            {"batch", o.batch},
+                                           {"device", o.device},
+                                           {"precision", o.precision},
                                            {"threads", o.threads},
                                            {"iterations", o.iterations},
                                            {"median_ms", median},
@@ -196,8 +241,15 @@ int main(int argc, char** argv) {
                                            {"p95_ms", p95},
                                            {"samples_per_s", samples_per_s},
                                            {"allocations_per_step", result.allocations_per_step},
-                                           {"peak_memory_mb", peak_memory_mb()}};
+                                           {"peak_memory_mb", peak_memory_mb()},
+                                           {"device_memory_mb", result.device_mb}};
       fmt::print("{}\n", json.dump());
+    } else if (o.device == "cuda") {
+      fmt::print(
+          "{} batch {}, cuda {}: {:.4f} ms (median of {}, {} at a time; min {:.4f}, 95% {:.4f}), "
+          "{:.0f} samples/s, device memory {:.0f} MB\n",
+          o.model, o.batch, o.precision, median, o.iterations, kTogether, min, p95, samples_per_s,
+          result.device_mb);
     } else {
       fmt::print(
           "{} batch {}, {} thread{}: {:.3f} ms (median of {}; min {:.3f}, 95% {:.3f}), "
@@ -205,5 +257,6 @@ int main(int argc, char** argv) {
           o.model, o.batch, o.threads, o.threads == 1 ? "" : "s", median, o.iterations, min, p95,
           samples_per_s, result.allocations_per_step, peak_memory_mb());
     }
+    if (o.choices) fmt::print("{}", result.choices);
   });
 }

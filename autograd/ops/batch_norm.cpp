@@ -1,19 +1,15 @@
 #include "autograd/ops.h"
-#include "tensor/backend.h"
+#include "autograd/ops/gradients.h"
 
 namespace tandem {
 namespace {
-
-GradientInto into(Tape& tape, int node) {
-  const auto slot = tape.gradient_slot(node);
-  return slot ? GradientInto{slot->tensor, slot->accumulate} : GradientInto{};
-}
 
 // With mean, variance and n of each channel and x̂ = (x - mean) / sqrt(variance + ε):
 //   z = w·x̂ + b      y = z, relu(z) or relu(z + residual)      dy' = dy, but 0 where the ReLU is 0
 //   db = Σ dy'      dw = Σ dy'·x̂      dresidual = dy'
 //   dx = w / sqrt(variance + ε) · (dy' - db/n - x̂·dw/n)
-// Saved for backward are x, and y if there is a residual: without one, y is found from x.
+// Saved for backward are x and, if there is a residual, where y is above 0: without one, that is
+// found from x.
 Var normalize(Tape& tape, const Var& x, const Var& residual, const BatchNorm& norm,
               ChannelNorm::After after) {
   const Tensor& in = x.value;
@@ -28,7 +24,8 @@ Var normalize(Tape& tape, const Var& x, const Var& residual, const BatchNorm& no
           "{} and {} cannot be added", in.shape(), residual.value.shape());
 
   Backend& backend = in.backend();
-  ChannelNorm n{.inverse_deviation = Tensor::empty(channels, in.dtype(), in.device()),
+  const Dtype dtype = norm.weight.value.dtype();  // of all that is per channel
+  ChannelNorm n{.inverse_deviation = Tensor::empty(channels, dtype, in.device()),
                 .weight = norm.weight.value,
                 .bias = norm.bias.value,
                 .after = after};
@@ -38,7 +35,7 @@ Var normalize(Tape& tape, const Var& x, const Var& residual, const BatchNorm& no
           "batch normalisation cannot train on one value per channel (its input is {}): take a "
           "larger batch per worker or larger images",
           in.shape());
-    n.mean = Tensor::empty(channels, in.dtype(), in.device());
+    n.mean = Tensor::empty(channels, dtype, in.device());
     backend.batch_statistics(in, norm.epsilon, n.mean, n.inverse_deviation,
                              {norm.running_mean, norm.running_variance, norm.momentum});
   } else {
@@ -46,25 +43,24 @@ Var normalize(Tape& tape, const Var& x, const Var& residual, const BatchNorm& no
     backend.inverse_deviation(norm.running_variance, norm.epsilon, n.inverse_deviation);
   }
   const Tensor y = Tensor::empty(in.shape(), in.dtype(), in.device());
-  backend.channel_norm(n, in, residual.value, y);
+  const Tensor positive = backend.channel_norm(n, in, residual.value, y);
   if (!tape.training()) return Var{y};
 
-  const Tensor saved_y = after == ChannelNorm::After::add_relu ? y : Tensor();
-  return tape.record(y, {x.node, residual.node, norm.weight.node, norm.bias.node},
-                     [x, saved_y, n, residual_node = residual.node, weight_node = norm.weight.node,
-                      bias_node = norm.bias.node](Tape& t, const Tensor& dy) {
-                       ChannelNormGradients gradients{.x = into(t, x.node),
-                                                      .weight = into(t, weight_node),
-                                                      .bias = into(t, bias_node)};
-                       // Where the residual is x, its gradient needs a place of its own until both
-                       // are made.
-                       const bool apart = x.node == residual_node && x.has_gradient();
-                       gradients.residual =
-                           apart ? GradientInto{Tensor::empty(dy.shape(), dy.dtype(), dy.device())}
-                                 : into(t, residual_node);
-                       dy.backend().channel_norm_gradient(n, x.value, saved_y, dy, gradients);
-                       if (apart) t.add_gradient(residual_node, gradients.residual.tensor);
-                     });
+  return tape.record(
+      y, {x.node, residual.node, norm.weight.node, norm.bias.node},
+      [x, positive, n, residual_node = residual.node, weight_node = norm.weight.node,
+       bias_node = norm.bias.node](Tape& t, const Tensor& dy, const Tensor& more) {
+        ChannelNormGradients gradients{.x = gradient_into(t, x.node),
+                                       .weight = gradient_into(t, weight_node),
+                                       .bias = gradient_into(t, bias_node)};
+        // Where the residual is x, its gradient needs a place of its own until both are made.
+        const bool apart = x.node == residual_node && x.has_gradient();
+        gradients.residual = apart
+                                 ? GradientInto{Tensor::empty(dy.shape(), dy.dtype(), dy.device())}
+                                 : gradient_into(t, residual_node);
+        dy.backend().channel_norm_gradient(n, x.value, positive, dy, more, gradients);
+        if (apart) t.add_gradient(residual_node, gradients.residual.tensor);
+      });
 }
 
 }  // namespace

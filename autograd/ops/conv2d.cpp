@@ -1,11 +1,13 @@
 #include "autograd/ops.h"
-#include "tensor/backend.h"
+#include "autograd/ops/gradients.h"
 
 namespace tandem {
+namespace {
 
-// y = x * W + b      dx = dy * Wᵀ turned by 180°      dW = x * dy      db = Σ over all pixels of dy
+// z = x * W + b, y = z or relu(z)
+// dx = dz * Wᵀ turned by 180°      dW = x * dz      db = Σ over all pixels of dz
 Var conv2d(Tape& tape, const Var& x, const Var& filter, const Var& bias,
-           const Convolution& convolution) {
+           const Convolution& convolution, bool relu) {
   const Shape& in = x.value.shape();
   const Shape& f = filter.value.shape();
   const Convolution& o = convolution;
@@ -19,21 +21,37 @@ Var conv2d(Tape& tape, const Var& x, const Var& filter, const Var& bias,
   require(!bias.value.defined() || bias.value.shape() == Shape{f[0]},
           "filters {} do not fit bias {}", f, bias.value.shape());
 
-  Tensor y = Tensor::empty({in[0], o.positions(in[1], f[1]), o.positions(in[2], f[2]), f[0]},
-                           x.value.dtype(), x.value.device());
-  y.backend().conv2d(o, x.value, filter.value, bias.value, y);
+  const Tensor y = Tensor::empty({in[0], o.positions(in[1], f[1]), o.positions(in[2], f[2]), f[0]},
+                                 x.value.dtype(), x.value.device());
+  y.backend().conv2d(o, x.value, filter.value, bias.value, relu, y);
 
-  return tape.record(std::move(y), {x.node, filter.node, bias.node},
-                     [x, filter, bias_node = bias.node, o](Tape& t, const Tensor& dy) {
-                       Backend& backend = dy.backend();
-                       if (auto dw = t.gradient_slot(filter.node))
-                         backend.conv2d_filter_gradient(o, x.value, dy, dw->tensor, dw->accumulate);
-                       if (auto db = t.gradient_slot(bias_node))
-                         backend.sum_rows(dy, db->tensor, db->accumulate);
-                       if (auto dx = t.gradient_slot(x.node))
-                         backend.conv2d_data_gradient(o, dy, filter.value, dx->tensor,
-                                                      dx->accumulate);
-                     });
+  const Tensor rectified_y = relu ? y : Tensor();
+  Var result =
+      tape.record(y, {x.node, filter.node, bias.node},
+                  [x, filter, bias_node = bias.node, rectified_y, o](Tape& t, const Tensor& dy) {
+                    Backend& backend = dy.backend();
+                    GradientInto db = gradient_into(t, bias_node);
+                    const Tensor dz = gradient_before_relu(t, rectified_y, dy, db);
+                    if (auto dw = t.gradient_slot(filter.node))
+                      backend.conv2d_filter_gradient(o, x.value, dz, dw->tensor, dw->accumulate);
+                    if (db.tensor.defined()) backend.sum_rows(dz, db.tensor, db.accumulate);
+                    if (auto dx = t.gradient_slot(x.node))
+                      backend.conv2d_data_gradient(o, dz, filter.value, dx->tensor, dx->accumulate);
+                  });
+  result.rectified = relu;
+  return result;
+}
+
+}  // namespace
+
+Var conv2d(Tape& tape, const Var& x, const Var& filter, const Var& bias,
+           const Convolution& convolution) {
+  return conv2d(tape, x, filter, bias, convolution, false);
+}
+
+Var conv2d_relu(Tape& tape, const Var& x, const Var& filter, const Var& bias,
+                const Convolution& convolution) {
+  return conv2d(tape, x, filter, bias, convolution, true);
 }
 
 }  // namespace tandem

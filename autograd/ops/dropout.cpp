@@ -8,7 +8,7 @@ Var dropout(Tape& tape, const Var& x, double drop) {
   require(drop >= 0 && drop < 1, "the probability to drop must lie in [0, 1), not at {}", drop);
   if (!tape.training() || drop == 0) return x;
   const double keep = 1 - drop;
-  const Random random = tape.next_random();
+  const StepRandom random = tape.next_random();
   Tensor y = Tensor::empty(x.value.shape(), x.value.dtype(), x.value.device());
   y.backend().dropout(x.value, keep, random, y, false);
   return tape.record(std::move(y), {x.node},

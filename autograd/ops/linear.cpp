@@ -1,49 +1,48 @@
-#include <array>
-#include <span>
-
 #include "autograd/ops.h"
-#include "tensor/backend.h"
+#include "autograd/ops/gradients.h"
 
 namespace tandem {
+namespace {
 
-// y = x·Wᵀ + b      dx = dy·W      dW = dyᵀ·x      db = Σ_n dy
-Var linear(Tape& tape, const Var& x, const Var& weight, const Var& bias) {
+// z = x·Wᵀ + b, y = z or relu(z)      dx = dz·W      dW = dzᵀ·x      db = Σ_n dz
+Var linear(Tape& tape, const Var& x, const Var& weight, const Var& bias, bool relu) {
   require(x.value.shape().rank() == 2 && x.value.size(1) == weight.value.size(1),
           "a linear layer with weight {} cannot take input {}", weight.value.shape(),
           x.value.shape());
   require(bias.value.shape() == Shape{weight.value.size(0)}, "weight {} does not fit bias {}",
           weight.value.shape(), bias.value.shape());
 
-  Tensor y =
+  const Tensor y =
       Tensor::empty({x.value.size(0), weight.value.size(0)}, x.value.dtype(), x.value.device());
-  Backend& backend = y.backend();
-  backend.matmul({.a = x.value, .b = weight.value, .transpose_b = true, .c = y});
-  backend.add_bias(bias.value, y);
+  y.backend().linear(x.value, weight.value, bias.value, relu, y);
 
-  return tape.record(
-      std::move(y), {x.node, weight.node, bias.node},
-      [x, weight, bias_node = bias.node](Tape& t, const Tensor& dy) {
-        std::array<Matmul, 2> products;
-        std::size_t count = 0;
-        if (auto dw = t.gradient_slot(weight.node))
-          products[count++] = {.a = dy,
-                               .transpose_a = true,
-                               .b = x.value,
-                               .c = dw->tensor,
-                               .accumulate = dw->accumulate};
-        if (auto dx = t.gradient_slot(x.node))
-          products[count++] = {
-              .a = dy, .b = weight.value, .c = dx->tensor, .accumulate = dx->accumulate};
-        // Both in one call, since each alone may be too small to fill all threads; unless they go
-        // to the same place, because x is the weight.
-        const std::span<const Matmul> both(products.data(), count);
-        if (x.node == weight.node)
-          for (const Matmul& product : both) dy.backend().matmul(product);
-        else
-          dy.backend().matmul(both);
-        if (auto db = t.gradient_slot(bias_node))
-          dy.backend().sum_rows(dy, db->tensor, db->accumulate);
+  const Tensor rectified_y = relu ? y : Tensor();
+  Var result = tape.record(
+      y, {x.node, weight.node, bias.node},
+      [x, weight, bias_node = bias.node, rectified_y](Tape& t, const Tensor& dy) {
+        LinearGradients into{.weight = gradient_into(t, weight.node),
+                             .bias = gradient_into(t, bias_node)};
+        const Tensor dz = gradient_before_relu(t, rectified_y, dy, into.bias);
+        if (x.node == weight.node) {  // both gradients go to the same place, one after the other
+          dy.backend().linear_gradient(x.value, weight.value, dz, false, into);
+          into = {};
+        }
+        into.x = gradient_into(t, x.node);
+        dy.backend().linear_gradient(x.value, weight.value, dz, x.rectified, into);
+        if (x.rectified) t.rectify(x.node);
       });
+  result.rectified = relu;
+  return result;
+}
+
+}  // namespace
+
+Var linear(Tape& tape, const Var& x, const Var& weight, const Var& bias) {
+  return linear(tape, x, weight, bias, false);
+}
+
+Var linear_relu(Tape& tape, const Var& x, const Var& weight, const Var& bias) {
+  return linear(tape, x, weight, bias, true);
 }
 
 }  // namespace tandem

@@ -12,8 +12,9 @@ Var softmax_cross_entropy(Tape& tape, const Var& logits, const Tensor& labels,
   const std::int64_t batch = options.batch > 0 ? options.batch : x.size(0);
   const double scale = 1.0 / static_cast<double>(batch);
 
-  const Tensor probabilities = Tensor::empty(x.shape(), x.dtype(), x.device());
-  Tensor loss = Tensor::empty({}, x.dtype(), x.device());
+  const Dtype dtype = x.dtype() == Dtype::bf16 ? Dtype::f32 : x.dtype();
+  const Tensor probabilities = Tensor::empty(x.shape(), dtype, x.device());
+  Tensor loss = Tensor::empty({}, dtype, x.device());
   x.backend().softmax_cross_entropy(x, labels, options.smoothing, scale, probabilities, loss);
   return tape.record(std::move(loss), {logits.node},
                      [probabilities, labels, smoothing = options.smoothing, scale,

@@ -17,6 +17,8 @@
 #include <string>
 #include <vector>
 
+#include "tensor/staging.h"
+
 namespace tandem {
 
 class Compressor {
@@ -25,7 +27,8 @@ class Compressor {
 
   virtual const char* name() const = 0;
   virtual std::size_t bytes(std::int64_t count) const = 0;
-  virtual bool lossless() const { return false; }
+  virtual Packing packing() const = 0;  // the same, done by a device
+  bool lossless() const { return packing() == Packing::none; }
 
   virtual void compress(std::span<const float> values, std::span<std::byte> packed) const = 0;
   virtual void decompress(std::span<const std::byte> packed, std::span<float> values) const = 0;

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace tandem {
 
@@ -26,6 +27,12 @@ std::uint32_t largest_magnitude_bits(std::size_t count, Value&& value) {
     for (std::size_t k = 0; k < kLanes; ++k) lanes[k] = std::max(lanes[k], magnitude(i + k));
   for (; i < count; ++i) lanes[0] = std::max(lanes[0], magnitude(i));
   return *std::max_element(lanes.begin(), lanes.end());
+}
+
+// Whether none of the values is NaN or infinite.
+inline bool all_finite(std::span<const float> values) {
+  return largest_magnitude_bits(values.size(), [&](std::size_t i) { return values[i]; }) <
+         kInfinityBits;
 }
 
 }  // namespace tandem

@@ -9,8 +9,7 @@ namespace {
 class NoCompression : public Compressor {
  public:
   const char* name() const override { return "none"; }
-
-  bool lossless() const override { return true; }
+  Packing packing() const override { return Packing::none; }
 
   std::size_t bytes(std::int64_t count) const override {
     return static_cast<std::size_t>(count) * sizeof(float);

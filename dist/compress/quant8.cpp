@@ -70,6 +70,7 @@ void for_each_block(std::size_t count, F&& f) {
 class Quant8 : public Compressor {
  public:
   const char* name() const override { return "quant8"; }
+  Packing packing() const override { return Packing::quant8; }
 
   std::size_t bytes(std::int64_t count) const override {
     const auto n = static_cast<std::size_t>(count);

@@ -38,6 +38,7 @@ void for_each_piece(std::size_t count, F&& f) {
 class Trunc16 : public Compressor {
  public:
   const char* name() const override { return "trunc16"; }
+  Packing packing() const override { return Packing::trunc16; }
 
   std::size_t bytes(std::int64_t count) const override {
     return static_cast<std::size_t>(count) * sizeof(std::uint16_t);

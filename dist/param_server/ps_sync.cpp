@@ -1,51 +1,69 @@
 #include "dist/param_server/ps_sync.h"
 
+#include <numeric>
+
 #include "dist/finite.h"
+#include "dist/host_staging.h"
 #include "dist/param_server/server.h"
+#include "tensor/backend.h"
 
 namespace tandem {
 
 PsSync::PsSync(const StrategyContext& context)
     : c_(context),
       cut_(cut_for_servers(context.parameters.values().count(), context.servers)),
+      uncompressed_(make_none()),
+      gradient_(stage(*context.compressor)),
+      weights_(stage(*uncompressed_)),
       exchanges_(static_cast<std::size_t>(cut_.segments())) {}
 
-void PsSync::after_backward(std::int64_t t) {
-  const Spans::Scope span(c_.spans, SpanKind::wait);
-  c_.communication->call([&] { push_and_pull(t); });
+std::unique_ptr<Staging> PsSync::stage(const Compressor& compressor) const {
+  return make_staging(c_.parameters.device(), compressor, cut_.count(), c_.communication->spans());
 }
 
-// A job of the communication thread.
-void PsSync::push_and_pull(std::int64_t t) {
+void PsSync::after_backward(std::int64_t t) {
+  Backend& backend = c_.parameters.device().backend();
+  const EventPtr ready = backend.record_event();
+  {
+    const Spans::Scope span(c_.spans, SpanKind::wait);
+    backend.wait_for(c_.communication->call([&] { return push_and_pull(t, ready); }));
+  }
+  c_.parameters.values_changed();
+}
+
+// A job of the communication thread. From `ready` on, nobody uses the gradient and the weights any
+// more; from the event that it returns on, the weights are new.
+EventPtr PsSync::push_and_pull(std::int64_t t, const EventPtr& ready) {
   Transport& transport = c_.communication->transport();
   Spans& spans = c_.communication->spans();
   spans.set_iteration(t);
-  const Spans::Scope span(spans, SpanKind::communicate);
-  const std::span<const float> gradients = c_.parameters.gradients().span<float>();
-  const auto weights = c_.parameters.values().span<float>();
-  require_finite(c_.parameters, gradients, t);
+  Segments segments{.length = cut_.segment_length(), .order = {}};
+  weights_->begin(c_.parameters.values(), ready, segments);
+  segments.order.resize(exchanges_.size());
+  std::iota(segments.order.begin(), segments.order.end(), 0);
+  gradient_->begin(c_.parameters.gradients(), ready, segments);
+  if (ready) {  // what comes after is communication, this is not
+    const Spans::Scope span(spans, SpanKind::wait);
+    ready->wait();
+  }
+  require_finite(c_.parameters, *gradient_, t);
 
-  for (std::int64_t segment = 0; segment < cut_.segments(); ++segment) {
+  const Spans::Scope span(spans, SpanKind::communicate);
+  for (const std::int64_t segment : segments.order) {
     Exchange& e = exchanges_[static_cast<std::size_t>(segment)];
     const int server = c_.workers + cut_.share_of_segment(segment);
-    e.pulled =
-        transport.receive(server, Tag::pull, std::as_writable_bytes(cut_.of(weights, segment)));
-    const auto gradient = cut_.of(gradients, segment);
-    if (c_.compressor->lossless()) {
-      e.pushed = transport.send(server, Tag::push, std::as_bytes(gradient));
-      continue;
-    }
-    {
-      const Spans::Scope compress_span(spans, SpanKind::compress);
-      e.gradient.resize(c_.compressor->bytes(std::ssize(gradient)));
-      c_.compressor->compress(gradient, e.gradient);
-    }
-    e.pushed = transport.send(server, Tag::push, e.gradient);
+    e.pulled = transport.receive(server, Tag::pull, weights_->packed(segment));
+    gradient_->wait(segment);
+    e.pushed = transport.send(server, Tag::push, gradient_->packed(segment));
   }
-  for (Exchange& e : exchanges_) {
+  for (const std::int64_t segment : segments.order) {
+    Exchange& e = exchanges_[static_cast<std::size_t>(segment)];
     transport.wait(e.pulled);
+    weights_->put(segment);
     transport.wait(e.pushed);
   }
+  gradient_->finish();
+  return weights_->finish();
 }
 
 }  // namespace tandem

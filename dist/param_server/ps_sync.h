@@ -2,10 +2,12 @@
 // Pipe-SGD is measured against; README.md has the picture and the cost.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "dist/block.h"
 #include "dist/strategy.h"
+#include "tensor/staging.h"
 
 namespace tandem {
 
@@ -18,14 +20,16 @@ class PsSync : public Strategy {
  private:
   // One segment on its way to its server and back.
   struct Exchange {
-    std::vector<std::byte> gradient;  // compressed
     Request pushed, pulled;
   };
 
-  void push_and_pull(std::int64_t t);
+  EventPtr push_and_pull(std::int64_t t, const EventPtr& ready);
+  std::unique_ptr<Staging> stage(const Compressor& compressor) const;
 
   StrategyContext c_;
-  Cut cut_;                          // a share for every server
+  Cut cut_;  // a share for every server
+  std::unique_ptr<Compressor> uncompressed_;
+  std::unique_ptr<Staging> gradient_, weights_;
   std::vector<Exchange> exchanges_;  // by segment
 };
 

@@ -9,6 +9,7 @@
 
 #include <utility>
 
+#include "tensor/backend.h"
 #include "tensor/error.h"
 
 namespace tandem {
@@ -32,7 +33,7 @@ void PipeSgd::before_step(std::int64_t) {
 }
 
 void PipeSgd::after_backward(std::int64_t t) {
-  Gradient local{t, c_.parameters.gradients()};
+  Gradient local{t, c_.parameters.gradients(), c_.parameters.device().backend().record_event()};
   if (t <= c_.warmup_iterations) {  // the pipeline is not open yet: as d-sync
     sum_over_workers_.wait_for(local);
     apply(local);
@@ -59,7 +60,9 @@ void PipeSgd::finish() {
 
 Gradient PipeSgd::take_sum() {
   const Spans::Scope span(c_.spans, SpanKind::wait);
-  return sums_.take();
+  Gradient sum = sums_.take();
+  c_.parameters.device().backend().wait_for(sum.ready);
+  return sum;
 }
 
 void PipeSgd::apply(const Gradient& sum) {
@@ -79,7 +82,7 @@ std::vector<Gradient> PipeSgd::take_all() {
 std::vector<Gradient> PipeSgd::save_in_flight() {
   std::vector<Gradient> sums = take_all(), saved;
   for (const Gradient& sum : sums)
-    if (sum.iteration != kNothing) saved.push_back({sum.iteration, sum.values.clone()});
+    if (sum.iteration != kNothing) saved.push_back({sum.iteration, sum.values.clone(), {}});
   make_ready(std::move(sums));
   return saved;
 }
@@ -96,7 +99,7 @@ void PipeSgd::make_ready(std::vector<Gradient> sums) {
   require(sums.size() <= width, "{} sums in flight in a pipeline of {}", sums.size(), width);
   const Tensor& like = c_.parameters.gradients();
   for (std::size_t k = sums.size(); k < width; ++k)
-    sums_.put({kNothing, Tensor::zeros(like.shape(), like.dtype(), like.device())});
+    sums_.put({kNothing, Tensor::zeros(like.shape(), like.dtype(), like.device()), {}});
   for (Gradient& sum : sums) sums_.put(std::move(sum));
 }
 

@@ -2,18 +2,9 @@
 
 #include <utility>
 
-#include "dist/compress/rounding.h"
+#include "dist/compress/hop.h"
 
 namespace tandem {
-namespace {
-
-void add(std::span<const std::byte> received, std::span<float> values) {
-  const auto* __restrict in = reinterpret_cast<const float*>(received.data());
-  float* __restrict out = values.data();
-  for (std::size_t i = 0; i < values.size(); ++i) out[i] = in[i] + out[i];
-}
-
-}  // namespace
 
 RingAllReduce::RingAllReduce(Transport& transport, int ranks, const Compressor& compressor,
                              Spans& spans)
@@ -22,29 +13,55 @@ RingAllReduce::RingAllReduce(Transport& transport, int ranks, const Compressor& 
       left_((transport.rank() + ranks - 1) % ranks),
       right_((transport.rank() + 1) % ranks),
       compressor_(compressor),
-      raw_(compressor.lossless()),
       spans_(spans),
+      host_(compressor, spans),
       plan_(ring_plan(transport.rank(), ranks)),
-      cut_(0, ranks) {}
+      cut_(0, ranks),
+      segments_{.length = cut_.segment_length()} {}
+
+const Segments& RingAllReduce::segments(std::int64_t count) {
+  if (count == cut_.count()) return segments_;
+  cut_ = Cut(count, ranks_);
+  slots_.clear();
+  slots_.resize(static_cast<std::size_t>(cut_.segments_of_share(0)));  // none is longer
+  for (Slot& slot : slots_) slot.partial.resize(compressor_.bytes(cut_.longest_segment()));
+
+  // Of the share that it sends first this rank needs its own values first, then of those that it
+  // receives: all shares, backwards round the ring, and last the one that it owns.
+  segments_ = {.length = cut_.segment_length()};
+  for (int back = 1; back <= ranks_; ++back)
+    for (std::size_t i = 0; i < slots_.size(); ++i)
+      if (const auto own = segment((transport_.rank() + ranks_ - back) % ranks_, i))
+        segments_.order.push_back(*own);
+  return segments_;
+}
 
 void RingAllReduce::sum(std::span<float> values) {
+  host_.begin(values, segments(std::ssize(values)).length);
+  sum(host_);
+  host_.finish();
+}
+
+void RingAllReduce::sum(Staging& values) {
   const Spans::Scope span(spans_, SpanKind::communicate);
-  if (plan_.empty()) {  // alone: the sum is what others would see of it
-    const Spans::Scope compress_span(spans_, SpanKind::compress);
-    round_to_compressed(compressor_, values);
-    return;
-  }
-  prepare(static_cast<std::int64_t>(values.size()));
   try {
     go_round(values);
   } catch (...) {  // whoever owns the values may end them now
     slots_.clear();
     cut_ = Cut(0, ranks_);
+    segments_ = {.length = cut_.segment_length()};
     throw;
   }
 }
 
-void RingAllReduce::go_round(std::span<float> values) {
+void RingAllReduce::go_round(Staging& values) {
+  if (plan_.empty()) {  // alone: the sum is what others would see of it
+    for (const std::int64_t own : segments_.order) {
+      values.wait(own);
+      values.put(own);
+    }
+    return;
+  }
   for (std::size_t i = 0; i < slots_.size(); ++i) begin_receive(0, i, values);
   for (std::size_t i = 0; i < slots_.size(); ++i) send_own(i, values);
 
@@ -57,78 +74,51 @@ void RingAllReduce::go_round(std::span<float> values) {
     }
 }
 
-void RingAllReduce::prepare(std::int64_t count) {
-  if (count == cut_.count()) return;
-  cut_ = Cut(count, ranks_);
-  slots_.clear();
-  slots_.resize(static_cast<std::size_t>(cut_.segments_of_share(0)));  // none is longer
-  for (Slot& slot : slots_) {
-    slot.receiving.resize(compressor_.bytes(cut_.longest_segment()));
-    if (!raw_) slot.sending.resize(slot.receiving.size());
-  }
-}
-
 // Step 0 sends what this rank has itself.
-void RingAllReduce::send_own(std::size_t i, std::span<float> values) {
-  const auto own = segment(plan_[0].send_share, i, values);
-  if (own.empty()) return;
-  Slot& slot = slots_[i];
-  if (!raw_) {
-    const Spans::Scope span(spans_, SpanKind::compress);
-    compressor_.compress(own, packed(slot.sending, own));
-  }
-  slot.sent =
-      transport_.send(right_, Tag::ring, raw_ ? std::as_bytes(own) : packed(slot.sending, own));
+void RingAllReduce::send_own(std::size_t i, Staging& values) {
+  const auto own = segment(plan_[0].send_share, i);
+  if (!own) return;
+  values.wait(*own);
+  slots_[i].sent = transport_.send(right_, Tag::ring, values.packed(*own));
 }
 
-void RingAllReduce::begin_receive(std::size_t step, std::size_t i, std::span<float> values) {
-  const auto own = segment(plan_[step].receive_share, i, values);
-  if (own.empty()) return;
+// A partial sum waits beside this rank's values to be added to them; a complete one takes their
+// place, which they have left by then.
+void RingAllReduce::begin_receive(std::size_t step, std::size_t i, Staging& values) {
+  const auto coming = segment(plan_[step].receive_share, i);
+  if (!coming) return;
   Slot& slot = slots_[i];
-  const bool in_place = raw_ && plan_[step].phase == RingStep::Phase::all_gather;
-  slot.received = transport_.receive(
-      left_, Tag::ring, in_place ? std::as_writable_bytes(own) : packed(slot.receiving, own));
+  const std::span<std::byte> place = values.packed(*coming);
+  const bool partial = plan_[step].phase == RingStep::Phase::reduce_scatter;
+  slot.received = transport_.receive(left_, Tag::ring,
+                                     partial ? std::span(slot.partial).first(place.size()) : place);
 }
 
-// Waits for a segment; adds this rank's values, or puts the sum in its place; sends it on.
-void RingAllReduce::take_in(std::size_t step, std::size_t i, std::span<float> values) {
+// Waits for a segment, adds this rank's values if the sum is partial, and sends it on.
+void RingAllReduce::take_in(std::size_t step, std::size_t i, Staging& values) {
   const RingStep& now = plan_[step];
-  const auto own = segment(now.receive_share, i, values);
+  const bool partial = now.phase == RingStep::Phase::reduce_scatter;
   Slot& slot = slots_[i];
   Request sending;
-  if (!own.empty()) {
-    const auto bytes = packed(slot.receiving, own);
+  if (const auto coming = segment(now.receive_share, i)) {
+    const std::span<std::byte> place = values.packed(*coming);
+    if (partial) values.wait(*coming);  // while the sum is on its way
     transport_.wait(slot.received);
-    if (now.phase == RingStep::Phase::reduce_scatter) {
+    if (partial) {
       const Spans::Scope span(spans_, SpanKind::compress);
-      if (raw_) {
-        add(bytes, own);
-      } else {
-        round_to_compressed(compressor_, own);
-        compressor_.add(bytes, own, bytes);
-      }
+      add_received(compressor_, slot.partial, cut_.elements_of(*coming), place);
     }
-    if (step + 1 < plan_.size())
-      sending = transport_.send(right_, Tag::ring, raw_ ? std::as_bytes(own) : bytes);
-    if (!raw_ && (now.completes || now.phase == RingStep::Phase::all_gather)) {
-      const Spans::Scope span(spans_, SpanKind::compress);
-      compressor_.decompress(bytes, own);
-    }
+    if (step + 1 < plan_.size()) sending = transport_.send(right_, Tag::ring, place);
+    if (now.completes || !partial) values.put(*coming);
   }
   transport_.wait(slot.sent);  // of the step before: its memory is free
   slot.sent = std::move(sending);
-  if (!raw_) std::swap(slot.sending, slot.receiving);
 }
 
-std::span<float> RingAllReduce::segment(int share, std::size_t i, std::span<float> values) const {
+std::optional<std::int64_t> RingAllReduce::segment(int share, std::size_t i) const {
   const auto number = static_cast<std::int64_t>(i);
   if (number >= cut_.segments_of_share(share)) return {};
-  return cut_.of(values, cut_.segment_of_share(share, number));
-}
-
-std::span<std::byte> RingAllReduce::packed(std::vector<std::byte>& buffer,
-                                           std::span<const float> segment) const {
-  return std::span(buffer).first(compressor_.bytes(std::ssize(segment)));
+  return cut_.segment_of_share(share, number);
 }
 
 }  // namespace tandem

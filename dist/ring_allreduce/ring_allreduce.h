@@ -1,13 +1,19 @@
 // Sums a flat gradient over all ranks of a ring, with compression inside (Pipe-SGD, Fig. 2c and
 // section 3.2). README.md has the picture and the cost.
+//
+// The ring works on compressed bytes in their place (tensor/staging.h), wherever the gradient
+// lives: a segment's own values are waited for just before they are needed, and put back as soon as
+// their sum is final.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "dist/block.h"
 #include "dist/compress/compressor.h"
+#include "dist/host_staging.h"
 #include "dist/ring_allreduce/plan.h"
 #include "dist/timing/spans.h"
 #include "dist/transport/transport.h"
@@ -19,37 +25,39 @@ class RingAllReduce {
   // Ranks 0 … ranks-1 of the transport make the ring. The arguments must outlive it.
   RingAllReduce(Transport& transport, int ranks, const Compressor& compressor, Spans& spans);
 
-  // Replaces the values by their sum over all ranks, the same bits on every rank. All ranks call it
-  // together, with the same count.
+  // How a gradient of `count` elements is cut, and in which order this rank needs its own values.
+  const Segments& segments(std::int64_t count);
+  // Replaces the values by their sum over all ranks, the same bits on every rank. They have begun,
+  // with the segments that were asked for last. All ranks call it together, with the same count.
+  void sum(Staging& values);
+
+  // Both for values in host memory.
   void sum(std::span<float> values);
 
  private:
-  // What happens to the segment of this number in every share, one step after the other: one buffer
-  // is sent while the other one receives.
+  // What happens to the segment of this number in every share, one step after the other.
   struct Slot {
-    std::vector<std::byte> sending, receiving;
+    std::vector<std::byte> partial;  // a sum that this rank's values are still missing from
     Request sent, received;
   };
 
-  void prepare(std::int64_t count);
-  void go_round(std::span<float> values);
-  void send_own(std::size_t i, std::span<float> values);
-  void begin_receive(std::size_t step, std::size_t i, std::span<float> values);
-  void take_in(std::size_t step, std::size_t i, std::span<float> values);
+  void go_round(Staging& values);
+  void send_own(std::size_t i, Staging& values);
+  void begin_receive(std::size_t step, std::size_t i, Staging& values);
+  void take_in(std::size_t step, std::size_t i, Staging& values);
 
-  // Segment number i of a share; empty if the share has fewer.
-  std::span<float> segment(int share, std::size_t i, std::span<float> values) const;
-  // The part of a buffer that a segment takes.
-  std::span<std::byte> packed(std::vector<std::byte>& buffer, std::span<const float> segment) const;
+  // Segment number i of a share; none if the share has fewer.
+  std::optional<std::int64_t> segment(int share, std::size_t i) const;
 
   Transport& transport_;
   int ranks_, left_, right_;
   const Compressor& compressor_;
-  bool raw_;  // nothing is compressed: values are sent from their place, and sums received there
   Spans& spans_;
+  HostStaging host_;
   std::vector<RingStep> plan_;
 
   Cut cut_;
+  Segments segments_;
   std::vector<Slot> slots_;
 };
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "dist/block.h"
-#include "dist/compress/rounding.h"
+#include "dist/compress/hop.h"
 #include "dist/transport/collectives.h"
 
 namespace tandem {
@@ -55,13 +55,13 @@ double measure_beta(Transport& t, int ranks) {
 double measure_gamma(const Compressor& compressor) {
   constexpr std::int64_t kBlocks = 128;
   std::vector<float> values(kBlock, 1.0F);
-  std::vector<std::byte> packed(compressor.bytes(kBlock));
-  compressor.compress(values, packed);
+  std::vector<std::byte> received(compressor.bytes(kBlock)), own(received.size());
+  compressor.compress(values, received);
   const auto begin = Clock::now();
   for (std::int64_t b = 0; b < kBlocks; ++b) {
-    round_to_compressed(compressor, values);
-    compressor.add(packed, values, packed);
-    if (!compressor.lossless()) compressor.decompress(packed, values);
+    if (!compressor.lossless()) compressor.compress(values, own);
+    add_received(compressor, received, kBlock, own);
+    if (!compressor.lossless()) compressor.decompress(own, values);
   }
   return seconds_between(begin, Clock::now()) / static_cast<double>(kBlocks * kBlock * 4);
 }

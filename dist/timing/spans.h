@@ -1,14 +1,20 @@
 // Spans: named, timed intervals on one thread. They make the breakdown in the summary and the
 // timeline of --trace.
+//
+// Where a GPU computes, its thread only queues work. The spans of that work are then timed by the
+// GPU itself, with events, and known when it is done: settle() enters them. What lies between them
+// is waiting, for the next batch or for the communication thread.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <utility>
 #include <vector>
 
 #include "dist/runtime/clock.h"
+#include "tensor/backend.h"
 
 namespace tandem {
 
@@ -41,27 +47,35 @@ class Spans {
         : spans_(spans),
           kind_(kind),
           outer_(std::exchange(spans.innermost_, this)),
-          begin_(Clock::now()) {}
+          begin_(Clock::now()) {
+      if (spans.on_device(kind)) queued_ = spans.device_->record_event(tandem::Event::Timing::on);
+    }
     ~Scope() {
-      const auto end = Clock::now();
-      const double seconds = seconds_between(begin_, end);
-      spans_.seconds_[static_cast<std::size_t>(kind_)] += seconds - inside_;
-      if (outer_) outer_->inside_ += seconds;
       spans_.innermost_ = outer_;
-      if (spans_.keep_events_) spans_.events_.push_back({kind_, spans_.iteration_, begin_, end});
+      if (spans_.device_)
+        spans_.end_on_device(*this);
+      else
+        spans_.end(*this);
     }
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
 
    private:
+    friend Spans;
     Spans& spans_;
     SpanKind kind_;
     Scope* outer_;
     Clock::time_point begin_;
+    EventPtr queued_;    // where a GPU does it
     double inside_ = 0;  // seconds that spans inside this one have taken
   };
 
   double seconds(SpanKind kind) const { return seconds_[static_cast<std::size_t>(kind)]; }
+
+  // From now on forward, backward and update are timed by this GPU. It must outlive the spans.
+  void follow(Backend& device);
+  // Enters what the GPU has done, up to this iteration. It must be done.
+  void settle(std::int64_t iteration);
 
   // Also keeps every span, for the timeline.
   void keep_events() { keep_events_ = true; }
@@ -69,11 +83,33 @@ class Spans {
   void set_iteration(std::int64_t iteration) { iteration_ = iteration; }
 
  private:
+  // Of work that the GPU has been given.
+  struct Queued {
+    SpanKind kind;
+    std::int64_t iteration;
+    EventPtr begin, end;
+    Clock::time_point data_begin, data_end;  // when the thread last waited for a batch
+  };
+
+  bool on_device(SpanKind kind) const {
+    return device_ &&
+           (kind == SpanKind::forward || kind == SpanKind::backward || kind == SpanKind::update);
+  }
+  void end(const Scope& scope);
+  void end_on_device(const Scope& scope);
+  void enter(SpanKind kind, std::int64_t iteration, Clock::time_point begin, Clock::time_point end);
+  void settle(const Queued& queued);
+
   std::array<double, kSpanNames.size()> seconds_{};
   Scope* innermost_ = nullptr;
   bool keep_events_ = false;
   std::int64_t iteration_ = 0;
   std::vector<Event> events_;
+
+  Backend* device_ = nullptr;
+  std::deque<Queued> queued_;
+  EventPtr last_event_;  // the end of the newest span that is settled, and when that was
+  Clock::time_point last_end_, data_begin_, data_end_;
 };
 
 }  // namespace tandem

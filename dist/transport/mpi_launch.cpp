@@ -15,16 +15,17 @@ int env_number(const char* variable) {
 
 std::optional<MpiLaunch> mpi_launch() {
   struct Names {
-    const char *rank, *size, *local_size;
+    const char *rank, *size, *local_size, *local_rank;
   };
-  constexpr Names kLaunchers[] = {
-      {"PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"},
-      {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"}};
+  constexpr Names kLaunchers[] = {{"PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", "MPI_LOCALRANKID"},
+                                  {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+                                   "OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"}};
   for (const Names& names : kLaunchers) {
     const int rank = env_number(names.rank), size = env_number(names.size);
     if (rank < 0 || size < 1) continue;
-    const int local = env_number(names.local_size);
-    return MpiLaunch{rank, size, local > 0 ? local : size};
+    const int local_size = env_number(names.local_size), local_rank = env_number(names.local_rank);
+    return MpiLaunch{rank, size, local_size > 0 ? local_size : size,
+                     local_rank >= 0 ? local_rank : rank};
   }
   return std::nullopt;
 }

@@ -8,6 +8,7 @@ namespace tandem {
 struct MpiLaunch {
   int rank = 0, size = 1;
   int local_size = 1;  // processes on this machine
+  int local_rank = 0;  // among them
 };
 
 // A number that the launcher has put into the environment; -1 if it has not.

@@ -1,8 +1,10 @@
 #include "tensor/cpu/cpu_backend.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "tensor/cpu/batch_norm.h"
 #include "tensor/cpu/convolution.h"
@@ -32,9 +34,13 @@ std::int64_t checked_label(std::int32_t label, std::int64_t classes) {
 }  // namespace
 
 CpuBackend::CpuBackend(int threads)
-    : Backend([](std::size_t bytes) { return ::operator new(bytes, kAlignment, std::nothrow); },
-              [](void* data) { ::operator delete(data, kAlignment); }),
-      threads_(threads) {
+    : CpuBackend(
+          threads,
+          [](std::size_t bytes) { return ::operator new(bytes, kAlignment, std::nothrow); },
+          [](void* data) { ::operator delete(data, kAlignment); }) {}
+
+CpuBackend::CpuBackend(int threads, MemoryPool::Allocate allocate, MemoryPool::Free free)
+    : Backend(std::move(allocate), std::move(free)), threads_(threads) {
   use_single_threaded_blas();
 }
 
@@ -50,9 +56,47 @@ void CpuBackend::copy(const Tensor& from, const Tensor& to) {
   std::memcpy(to.raw(), from.raw(), from.bytes());
 }
 
-void CpuBackend::fill_zero(const Tensor& x) { std::memset(x.raw(), 0, x.bytes()); }
+void CpuBackend::fill(const Tensor& x, double value) {
+  if (value == 0) {
+    std::memset(x.raw(), 0, x.bytes());
+    return;
+  }
+  with_float_type(x.dtype(),
+                  [&]<class T>() { std::ranges::fill(x.span<T>(), static_cast<T>(value)); });
+}
+
+void CpuBackend::cast(const Tensor& from, const Tensor& to) {
+  require(from.dtype() == to.dtype(), "the CPU does not make {} of {}", name_of(to.dtype()),
+          name_of(from.dtype()));
+  copy(from, to);
+}
 
 void CpuBackend::matmul(std::span<const Matmul> products) { tandem::matmul(products, threads_); }
+
+void CpuBackend::linear(const Tensor& x, const Tensor& weight, const Tensor& bias, bool relu_after,
+                        const Tensor& y) {
+  Backend::matmul({.a = x, .b = weight, .transpose_b = true, .c = y});
+  add_bias(bias, y);
+  if (relu_after) relu(y, y);
+}
+
+void CpuBackend::linear_gradient(const Tensor& x, const Tensor& weight, const Tensor& dy,
+                                 bool rectified, const LinearGradients& into) {
+  // Both products in one call, since each alone may be too small to fill all threads.
+  std::array<Matmul, 2> products;
+  std::size_t count = 0;
+  if (into.weight.tensor.defined())
+    products[count++] = {.a = dy,
+                         .transpose_a = true,
+                         .b = x,
+                         .c = into.weight.tensor,
+                         .accumulate = into.weight.accumulate};
+  if (into.x.tensor.defined())
+    products[count++] = {.a = dy, .b = weight, .c = into.x.tensor, .accumulate = into.x.accumulate};
+  matmul(std::span(products).first(count));
+  if (rectified && into.x.tensor.defined()) relu_gradient(x, into.x.tensor, into.x.tensor, false);
+  if (into.bias.tensor.defined()) sum_rows(dy, into.bias.tensor, into.bias.accumulate);
+}
 
 void CpuBackend::add_bias(const Tensor& bias, const Tensor& y) {
   const std::int64_t columns = bias.count();
@@ -86,9 +130,16 @@ void CpuBackend::sum_rows(const Tensor& x, const Tensor& sums, bool accumulate) 
   });
 }
 
+void CpuBackend::relu_bias_gradient(const Tensor& y, const Tensor& dy, const Tensor& masked,
+                                    const GradientInto& bias) {
+  relu_gradient(y, dy, masked, false);
+  if (bias.tensor.defined()) sum_rows(masked, bias.tensor, bias.accumulate);
+}
+
 void CpuBackend::conv2d(const Convolution& convolution, const Tensor& x, const Tensor& filter,
-                        const Tensor& bias, const Tensor& y) {
+                        const Tensor& bias, bool relu_after, const Tensor& y) {
   tandem::conv2d(convolution, x, filter, bias, y, threads_);
+  if (relu_after) relu(y, y);
 }
 
 void CpuBackend::conv2d_data_gradient(const Convolution& convolution, const Tensor& dy,
@@ -138,14 +189,17 @@ void CpuBackend::inverse_deviation(const Tensor& variance, double epsilon, const
   tandem::inverse_deviation(variance, epsilon, result);
 }
 
-void CpuBackend::channel_norm(const ChannelNorm& norm, const Tensor& x, const Tensor& residual,
-                              const Tensor& y) {
+Tensor CpuBackend::channel_norm(const ChannelNorm& norm, const Tensor& x, const Tensor& residual,
+                                const Tensor& y) {
   tandem::channel_norm(norm, x, residual, y, threads_);
+  return norm.after == ChannelNorm::After::add_relu ? y : Tensor();
 }
 
-void CpuBackend::channel_norm_gradient(const ChannelNorm& norm, const Tensor& x, const Tensor& y,
-                                       const Tensor& dy, const ChannelNormGradients& into) {
-  tandem::channel_norm_gradient(norm, x, y, dy, into, threads_);
+void CpuBackend::channel_norm_gradient(const ChannelNorm& norm, const Tensor& x,
+                                       const Tensor& positive, const Tensor& dy, const Tensor& more,
+                                       const ChannelNormGradients& into) {
+  require(!more.defined(), "the CPU takes gradients in one part");
+  tandem::channel_norm_gradient(norm, x, positive, dy, into, threads_);
 }
 
 void CpuBackend::local_response_norm(const LocalResponseNorm& norm, const Tensor& x,
@@ -169,7 +223,10 @@ void CpuBackend::add(const Tensor& a, const Tensor& b, const Tensor& y) {
 void CpuBackend::relu(const Tensor& x, const Tensor& y) {
   with_float_type(y.dtype(), [&]<class T>() {
     threads_.run_ranges(y.count(), kElements, [&](std::int64_t begin, std::int64_t end) {
-      kernels::relu(x.data<T>() + begin, y.data<T>() + begin, end - begin);
+      if (x.raw() == y.raw())
+        kernels::relu(y.data<T>() + begin, end - begin);
+      else
+        kernels::relu(x.data<T>() + begin, y.data<T>() + begin, end - begin);
     });
   });
 }
@@ -177,6 +234,12 @@ void CpuBackend::relu(const Tensor& x, const Tensor& y) {
 void CpuBackend::relu_gradient(const Tensor& y, const Tensor& dy, const Tensor& dx,
                                bool accumulate) {
   with_float_type(y.dtype(), [&]<class T>() {
+    if (dx.raw() == dy.raw()) {
+      threads_.run_ranges(y.count(), kElements, [&](std::int64_t begin, std::int64_t end) {
+        kernels::relu_gradient(y.data<T>() + begin, dx.data<T>() + begin, end - begin);
+      });
+      return;
+    }
     kernels::with_accumulate(accumulate, [&]<bool kAccumulate>() {
       threads_.run_ranges(y.count(), kElements, [&](std::int64_t begin, std::int64_t end) {
         kernels::relu_gradient<kAccumulate>(y.data<T>() + begin, dy.data<T>() + begin,
@@ -186,8 +249,9 @@ void CpuBackend::relu_gradient(const Tensor& y, const Tensor& dy, const Tensor& 
   });
 }
 
-void CpuBackend::dropout(const Tensor& x, double keep, const Random& random, const Tensor& y,
+void CpuBackend::dropout(const Tensor& x, double keep, const StepRandom& step, const Tensor& y,
                          bool accumulate) {
+  const Random random = step.random();
   with_float_type(y.dtype(), [&]<class T>() {
     kernels::with_accumulate(accumulate, [&]<bool kAccumulate>() {
       threads_.run_ranges(y.count(), kElements, [&](std::int64_t begin, std::int64_t end) {
@@ -251,7 +315,8 @@ std::int64_t CpuBackend::count_correct(const Tensor& logits, const Tensor& label
 }
 
 void CpuBackend::sgd(const SgdStep& step, const Tensor& gradient, const Tensor& momentum,
-                     const Tensor& value) {
+                     const Tensor& value, const Tensor& low) {
+  require(!low.defined(), "the CPU keeps no bf16 weights");
   with_float_type(value.dtype(), [&]<class T>() {
     const T rate = static_cast<T>(step.rate), mu = static_cast<T>(step.momentum),
             decay = static_cast<T>(step.weight_decay);

@@ -10,6 +10,8 @@ namespace tandem {
 class CpuBackend : public Backend {
  public:
   explicit CpuBackend(int threads);
+  // With memory that a GPU reads fast, say.
+  CpuBackend(int threads, MemoryPool::Allocate allocate, MemoryPool::Free free);
 
   const char* name() const override { return "cpu"; }
   bool is_cpu() const override { return true; }
@@ -17,16 +19,23 @@ class CpuBackend : public Backend {
   void copy_from_host(std::span<const std::byte> from, const Tensor& to) override;
   void copy_to_host(const Tensor& from, std::span<std::byte> to) override;
   void copy(const Tensor& from, const Tensor& to) override;
-  void fill_zero(const Tensor& x) override;
+  void fill(const Tensor& x, double value) override;
+  void cast(const Tensor& from, const Tensor& to) override;
 
   using Backend::matmul;
   void matmul(std::span<const Matmul> products) override;
 
+  void linear(const Tensor& x, const Tensor& weight, const Tensor& bias, bool relu,
+              const Tensor& y) override;
+  void linear_gradient(const Tensor& x, const Tensor& weight, const Tensor& dy, bool rectified,
+                       const LinearGradients& into) override;
   void add_bias(const Tensor& bias, const Tensor& y) override;
   void sum_rows(const Tensor& x, const Tensor& sums, bool accumulate) override;
+  void relu_bias_gradient(const Tensor& y, const Tensor& dy, const Tensor& masked,
+                          const GradientInto& bias) override;
 
   void conv2d(const Convolution& convolution, const Tensor& x, const Tensor& filter,
-              const Tensor& bias, const Tensor& y) override;
+              const Tensor& bias, bool relu, const Tensor& y) override;
   void conv2d_data_gradient(const Convolution& convolution, const Tensor& dy, const Tensor& filter,
                             const Tensor& dx, bool accumulate) override;
   void conv2d_filter_gradient(const Convolution& convolution, const Tensor& x, const Tensor& dy,
@@ -44,10 +53,11 @@ class CpuBackend : public Backend {
   void batch_statistics(const Tensor& x, double epsilon, const Tensor& mean,
                         const Tensor& inverse_deviation, const RunningStatistics& running) override;
   void inverse_deviation(const Tensor& variance, double epsilon, const Tensor& result) override;
-  void channel_norm(const ChannelNorm& norm, const Tensor& x, const Tensor& residual,
-                    const Tensor& y) override;
-  void channel_norm_gradient(const ChannelNorm& norm, const Tensor& x, const Tensor& y,
-                             const Tensor& dy, const ChannelNormGradients& into) override;
+  Tensor channel_norm(const ChannelNorm& norm, const Tensor& x, const Tensor& residual,
+                      const Tensor& y) override;
+  void channel_norm_gradient(const ChannelNorm& norm, const Tensor& x, const Tensor& positive,
+                             const Tensor& dy, const Tensor& more,
+                             const ChannelNormGradients& into) override;
 
   void local_response_norm(const LocalResponseNorm& norm, const Tensor& x,
                            const Tensor& y) override;
@@ -57,7 +67,7 @@ class CpuBackend : public Backend {
   void add(const Tensor& a, const Tensor& b, const Tensor& y) override;
   void relu(const Tensor& x, const Tensor& y) override;
   void relu_gradient(const Tensor& y, const Tensor& dy, const Tensor& dx, bool accumulate) override;
-  void dropout(const Tensor& x, double keep, const Random& random, const Tensor& y,
+  void dropout(const Tensor& x, double keep, const StepRandom& random, const Tensor& y,
                bool accumulate) override;
 
   void softmax_cross_entropy(const Tensor& logits, const Tensor& labels, double smoothing,
@@ -68,8 +78,8 @@ class CpuBackend : public Backend {
                                       const Tensor& dlogits, bool accumulate) override;
   std::int64_t count_correct(const Tensor& logits, const Tensor& labels) override;
 
-  void sgd(const SgdStep& step, const Tensor& gradient, const Tensor& momentum,
-           const Tensor& value) override;
+  void sgd(const SgdStep& step, const Tensor& gradient, const Tensor& momentum, const Tensor& value,
+           const Tensor& low) override;
 
  private:
   ThreadPool threads_;

@@ -72,15 +72,28 @@ template <class T>
 void relu(const T* __restrict x, T* __restrict y, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) y[i] = relu_of(x[i]);
 }
+template <class T>
+void relu(T* y, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) y[i] = relu_of(y[i]);
+}
+
+template <class T>
+bool is_positive(T y) {  // or NaN
+  const auto bits = std::bit_cast<Bits<T>>(y);
+  return !((bits <= kMinusInfinity<T>) | (bits == 0));
+}
 
 template <bool kAccumulate, class T>
 void relu_gradient(const T* __restrict y, const T* __restrict dy, T* __restrict dx,
                    std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
     const T g = dy[i];  // loaded whatever y is: a conditional load would not be vectorised
-    const auto bits = std::bit_cast<Bits<T>>(y[i]);
-    put<kAccumulate>(dx[i], ((bits <= kMinusInfinity<T>) | (bits == 0)) ? T{0} : g);
+    put<kAccumulate>(dx[i], is_positive(y[i]) ? g : T{0});
   }
+}
+template <class T>
+void relu_gradient(const T* __restrict y, T* __restrict dx, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) dx[i] = is_positive(y[i]) ? dx[i] : T{0};
 }
 
 // Elements [begin, end), `begin` even: a random number's two halves decide about two neighbours.

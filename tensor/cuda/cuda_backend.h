@@ -3,11 +3,23 @@
 
 #include <memory>
 
+#include "tensor/precision.h"
+
 namespace tandem {
 
 class Backend;
 
-// Throws UserError where this build or this machine cannot use GPU `index`.
-std::shared_ptr<Backend> cuda_backend(int index);
+struct CudaOptions {
+  int index = 0;  // of the GPU
+  Precision precision = Precision::fp32;
+  // Only algorithms that give the same bits every time, chosen without measuring.
+  bool deterministic = false;
+};
+
+// Throws UserError where this build or this machine cannot use the GPU.
+std::shared_ptr<Backend> cuda_backend(const CudaOptions& options);
+
+// How many GPUs there are. Throws UserError where this build or this machine cannot use any.
+int cuda_device_count();
 
 }  // namespace tandem

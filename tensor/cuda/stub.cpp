@@ -4,12 +4,18 @@
 #include "tensor/error.h"
 
 namespace tandem {
+namespace {
 
-std::shared_ptr<Backend> cuda_backend(int index) {
+[[noreturn]] void refuse() {
   throw UserError(
-      "GPU {} was asked for, but this build of Tandem has no CUDA backend; "
-      "use --device cpu",
-      index);
+      "--device cuda: this build of Tandem has no CUDA backend, because nvcc was not found; build "
+      "it "
+      "where the CUDA Toolkit and cuDNN are, or use --device cpu");
 }
+
+}  // namespace
+
+std::shared_ptr<Backend> cuda_backend(const CudaOptions&) { refuse(); }
+int cuda_device_count() { refuse(); }
 
 }  // namespace tandem

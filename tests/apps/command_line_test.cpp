@@ -3,6 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tensor/cuda/cuda_backend.h"
+#include "tensor/error.h"
 #include "tests/data/idx_files.h"
 #include "tests/support.h"
 
@@ -103,7 +105,19 @@ TEST_CASE("command line: bad data and weights are refused with their path") {
 }
 
 TEST_CASE("command line: a GPU is never silently replaced by the CPU") {
-  CHECK(refusal({"--data", "synthetic", "--device", "cuda"}).find("CUDA") != std::string::npos);
+  if (message_of<tandem::UserError>([] { tandem::cuda_device_count(); }).empty()) return;
+  const std::string line = refusal({"--data", "synthetic", "--device", "cuda"});
+  CHECK((line.find("CUDA") != std::string::npos || line.find("GPU") != std::string::npos));
+}
+
+TEST_CASE("command line: what only a GPU can do is refused for the CPU") {
+  for (const char* precision : {"tf32", "bf16"})
+    CHECK(refusal({"--data", "synthetic", "--precision", precision}) ==
+          fmt::format("mnist_mlp: --precision {} needs --device cuda\n", precision));
+  CHECK(refusal({"--data", "synthetic", "--graphs", "on"})
+            .find("--graphs means nothing to --device cpu") != std::string::npos);
+  CHECK(refusal({"--precision", "fp8"}).find("--precision") != std::string::npos);
+  CHECK(refusal({"--graphs", "maybe"}).find("--graphs") != std::string::npos);
 }
 
 TEST_CASE("command line: --help explains every option and ends well") {
@@ -117,7 +131,8 @@ TEST_CASE("command line: --help explains every option and ends well") {
                              "--iterations",   "--lr",      "--momentum",
                              "--weight-decay", "--seed",    "--data",
                              "--device",       "--metrics", "--summary",
-                             "--save",         "--load",    "--quiet"})
+                             "--save",         "--load",    "--quiet",
+                             "--precision",    "--graphs",  "--deterministic"})
     CHECK(r.out.find(option) != std::string::npos);
 }
 

@@ -1,5 +1,4 @@
 #include "dist/compress/compressor.h"
-#include "dist/compress/rounding.h"
 
 #include <doctest/doctest.h>
 
@@ -8,10 +7,13 @@
 #include <limits>
 
 #include "dist/block.h"
+#include "dist/compress/hop.h"
 #include "tensor/error.h"
 #include "tensor/random.h"
+#include "tests/dist/rounding.h"
 
 using namespace tandem;
+using namespace tandem::test;
 
 namespace {
 
@@ -157,4 +159,19 @@ TEST_CASE("compress: what has been rounded once does not change when it is round
       CHECK(again == values);
     }
   }
+}
+
+TEST_CASE("compress: a hop adds what compression has left of both, for all sizes") {
+  for (const std::string& name : compressor_names())
+    for (const std::int64_t count : kCounts) {
+      const auto c = make_compressor(name);
+      const auto received = packed(*c, gradient(count, 1));
+      auto own = gradient(count, 2);
+      auto hop = packed(*c, own);
+      add_received(*c, received, count, hop);
+      round_to_compressed(*c, own);
+      std::vector<std::byte> expected(received.size());
+      c->add(received, own, expected);
+      CHECK(hop == expected);
+    }
 }

@@ -8,9 +8,9 @@
 #include <limits>
 #include <set>
 
-#include "dist/compress/rounding.h"
 #include "tensor/random.h"
 #include "tests/dist/ranks.h"
+#include "tests/dist/rounding.h"
 
 using namespace tandem;
 using namespace tandem::test;

@@ -7,6 +7,7 @@
 
 #include "dist/launch.h"
 #include "dist/param_server/server.h"
+#include "tests/dist/fake_gpu.h"
 #include "tests/support.h"
 
 using namespace tandem;
@@ -16,8 +17,10 @@ namespace {
 
 // Two parameters and what trains them.
 struct Small {
+  explicit Small(const Device& device = cpu_device()) : set({{"a", &a}, {"b", &b}}, device) {}
+
   Parameter a{{3}, {1, 2, 3}}, b{{2}, {4, 5}};
-  ParameterSet set{{{"a", &a}, {"b", &b}}, cpu_device()};
+  ParameterSet set;
   Sgd sgd{set, {.schedule = {.base = 0.5}, .momentum = 0.5}};
   Spans spans;
 
@@ -75,7 +78,7 @@ TEST_CASE("strategy: every offered name can be made, others are refused") {
 
 TEST_CASE("strategy: what pipe-sgd has in flight can be saved, and a new one continues from it") {
   const auto compressor = make_quant8();
-  for (const int k : {1, 2, 3})
+  const auto run = [&](int k, Device (*make_device)()) {
     run_on_ranks({.app = "test", .ranks = 3}, [&](Communication& communication) {
       const int rank = communication.transport().rank();
       const auto steps = [&](Small& small, Strategy& strategy, std::int64_t first,
@@ -90,7 +93,8 @@ TEST_CASE("strategy: what pipe-sgd has in flight can be saved, and a new one con
         return make_strategy("pipe-sgd", context(small, communication, *compressor, 3, k));
       };
       const auto weights = [](const Small& small) { return small.set.values().to_host<float>(); };
-      Small whole, first_half, second_half;
+      const Device device = make_device();
+      Small whole(device), first_half(device), second_half(device);
       const auto uninterrupted = make(whole);
       steps(whole, *uninterrupted, 1, 9);
       uninterrupted->finish();
@@ -114,6 +118,11 @@ TEST_CASE("strategy: what pipe-sgd has in flight can be saved, and a new one con
       after->finish();
       CHECK(weights(second_half) == weights(whole));
     });
+  };
+  for (const int k : {1, 2, 3}) {
+    run(k, [] { return cpu_device(); });
+    run(k, fake_gpu);
+  }
 }
 
 TEST_CASE("strategy: a gradient that is not finite is reported with its rank and parameter") {
@@ -121,9 +130,10 @@ TEST_CASE("strategy: a gradient that is not finite is reported with its rank and
   for (const std::string& name : compressor_names())
     for (const std::string algo : {"d-sync", "ps-sync", "pipe-sgd"}) {
       const auto compressor = make_compressor(name);
+      bool gpu = false;
       const auto run = [&](Communication& communication) {
         const int rank = communication.transport().rank();
-        Small small;
+        Small small(gpu && rank < kWorkers ? fake_gpu() : cpu_device());
         if (rank == kWorkers)
           return communication.call([&] {
             ParameterServer(communication.transport(), kWorkers, 1, small.set, small.sgd,
@@ -146,10 +156,13 @@ TEST_CASE("strategy: a gradient that is not finite is reported with its rank and
           throw;
         }
       };
-      CHECK(message_of<SystemError>([&] {
-              run_on_ranks({.app = "test", .ranks = kWorkers + (algo == "ps-sync" ? 1 : 0)}, run);
-            }) ==
-            "rank 1: training diverged: the gradient of b is not finite in iteration 4; try a "
-            "lower --lr");
+      for (const bool on_gpu : {false, true}) {
+        gpu = on_gpu;
+        CHECK(message_of<SystemError>([&] {
+                run_on_ranks({.app = "test", .ranks = kWorkers + (algo == "ps-sync" ? 1 : 0)}, run);
+              }) ==
+              "rank 1: training diverged: the gradient of b is not finite in iteration 4; try a "
+              "lower --lr");
+      }
     }
 }

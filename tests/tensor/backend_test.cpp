@@ -169,8 +169,8 @@ TEST_CASE("backend: dropout keeps the right share, scaled, and the same for the 
   const Tensor x = random_tensor({kMany}, 1, Dtype::f32, device);
   const Tensor y = Tensor::empty({kMany}, Dtype::f32, device);
   const Tensor again = Tensor::zeros({kMany}, Dtype::f32, device);
-  device.backend().dropout(x, 0.8, Random(5), y, false);
-  device.backend().dropout(x, 0.8, Random(5), again, true);
+  device.backend().dropout(x, 0.8, {Random(5)}, y, false);
+  device.backend().dropout(x, 0.8, {Random(5)}, again, true);
   const auto vx = host(x), vy = host(y);
   std::int64_t kept = 0;
   for (std::size_t i = 0; i < vx.size(); ++i) {
@@ -259,9 +259,10 @@ TEST_CASE("backend: the bits do not depend on the number of threads") {
     backend.sum_rows(x, sums, false);
     keep(sums);
     const Tensor w = random_tensor({200'000}, 2, Dtype::f32, device), m = w.clone();
-    backend.sgd({.rate = 0.1, .momentum = 0.9, .weight_decay = 0.01}, x.reshape({200'000}), m, w);
+    backend.sgd({.rate = 0.1, .momentum = 0.9, .weight_decay = 0.01}, x.reshape({200'000}), m, w,
+                {});
     keep(w);
-    backend.dropout(w, 0.5, Random(1), m, false);
+    backend.dropout(w, 0.5, {Random(1)}, m, false);
     keep(m);
     return all;
   };

@@ -72,7 +72,7 @@ void check(const Case& c, Dtype dtype, int threads) {
       expected[i] = with_bias ? vb[i % vb.size()] : 0;
     each_product(c, [&](auto i, auto j, auto l) { expected[l] += vx[i] * vf[j]; });
     const Tensor y = Tensor::empty(c.y(), dtype, device);
-    backend.conv2d(c.convolution, x, filter, with_bias ? bias : Tensor(), y);
+    backend.conv2d(c.convolution, x, filter, with_bias ? bias : Tensor(), false, y);
     check_near(y, expected, tolerance(dtype));
   }
   for (const bool accumulate : {false, true}) {
@@ -151,7 +151,7 @@ TEST_CASE("convolution: the bits do not depend on the number of threads") {
       const Tensor y = Tensor::empty(c.y(), Dtype::f32, device);
       const Tensor dx = Tensor::empty(c.x, Dtype::f32, device);
       const Tensor df = Tensor::empty(c.filter, Dtype::f32, device);
-      device.backend().conv2d(c.convolution, x, filter, Tensor(), y);
+      device.backend().conv2d(c.convolution, x, filter, Tensor(), false, y);
       device.backend().conv2d_data_gradient(c.convolution, y, filter, dx, false);
       device.backend().conv2d_filter_gradient(c.convolution, x, y, df, false);
       return std::array{host(y), host(dx), host(df)};

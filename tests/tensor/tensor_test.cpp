@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "tensor/backend.h"
+#include "tensor/cuda/cuda_backend.h"
 #include "tests/support.h"
 
 using namespace tandem;
@@ -80,5 +81,5 @@ TEST_CASE("tensor: when memory runs out, what is kept is freed first; then it is
 }
 
 TEST_CASE("tensor: asking for a GPU without a CUDA backend is an error") {
-  CHECK_THROWS_AS(cuda_device(), UserError);
+  CHECK_THROWS_AS(cuda_device({.index = 1000}), UserError);
 }

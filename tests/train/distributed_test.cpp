@@ -118,7 +118,7 @@ TEST_CASE("distributed: pipe-sgd equals a one-process reference of the delayed u
       o.pipe_k = k;
       o.warmup_iterations = warmup;
 
-      Replica replica(task(), digits(), o);
+      Replica replica(task(), digits(), o, cpu_device());
       Loader loader(digits().train, digits().normalisation, replica.device(),
                     {.batch = o.batch, .training = true, .seed = o.seed});
       Tape tape;
@@ -164,7 +164,7 @@ TEST_CASE("distributed: p workers agree with one, also where the batch does not 
     const Summary s = train(task(), o);
     TrainOptions load = o;
     load.load = o.save;
-    Replica replica(task(), digits(), load);
+    Replica replica(task(), digits(), load, cpu_device());
     return std::pair(replica.parameters().values().to_host<float>(), s.test_accuracy);
   };
   const auto [one, one_accuracy] = weights("single", 1);

@@ -1,0 +1,58 @@
+#include "dist/timing/spans.h"
+
+#include <algorithm>
+
+namespace tandem {
+
+void Spans::end(const Scope& scope) {
+  const auto now = Clock::now();
+  const double seconds = seconds_between(scope.begin_, now);
+  seconds_[static_cast<std::size_t>(scope.kind_)] += seconds - scope.inside_;
+  if (scope.outer_) scope.outer_->inside_ += seconds;
+  if (keep_events_) events_.push_back({scope.kind_, iteration_, scope.begin_, now});
+}
+
+void Spans::end_on_device(const Scope& scope) {
+  if (scope.kind_ == SpanKind::data) {
+    data_begin_ = scope.begin_;
+    data_end_ = Clock::now();
+  }
+  if (scope.queued_)
+    queued_.push_back({scope.kind_, iteration_, scope.queued_,
+                       device_->record_event(tandem::Event::Timing::on), data_begin_, data_end_});
+}
+
+void Spans::follow(Backend& device) {
+  device_ = &device;
+  last_event_ = device.record_event(tandem::Event::Timing::on);
+  last_event_->wait();
+  last_end_ = Clock::now();
+}
+
+void Spans::settle(std::int64_t iteration) {
+  for (; !queued_.empty() && queued_.front().iteration <= iteration; queued_.pop_front())
+    settle(queued_.front());
+}
+
+void Spans::settle(const Queued& queued) {
+  const auto begin = last_end_ + from_seconds(queued.begin->seconds_since(*last_event_));
+  const auto end = begin + from_seconds(queued.end->seconds_since(*queued.begin));
+  // The GPU had nothing to do: as long as the thread waited for a batch, because of that.
+  const auto data_begin = std::clamp(queued.data_begin, last_end_, begin);
+  const auto data_end = std::clamp(queued.data_end, last_end_, begin);
+  enter(SpanKind::data, queued.iteration, data_begin, data_end);
+  enter(SpanKind::wait, queued.iteration, last_end_, data_begin);
+  enter(SpanKind::wait, queued.iteration, data_end, begin);
+  enter(queued.kind, queued.iteration, begin, end);
+  last_event_ = queued.end;
+  last_end_ = end;
+}
+
+void Spans::enter(SpanKind kind, std::int64_t iteration, Clock::time_point begin,
+                  Clock::time_point end) {
+  if (begin == end) return;
+  seconds_[static_cast<std::size_t>(kind)] += seconds_between(begin, end);
+  if (keep_events_) events_.push_back({kind, iteration, begin, end});
+}
+
+}  // namespace tandem

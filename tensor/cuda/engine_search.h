@@ -1,0 +1,40 @@
+// Finds the fastest of the engines that cuDNN has for a convolution.
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <optional>
+
+#include "tensor/cuda/context.h"
+#include "tensor/cuda/dnn_graph.h"
+#include "tensor/function_ref.h"
+
+namespace tandem::cuda::dnn {
+
+// The place of an engine in what a heuristic advises for a graph: the same in every worker.
+struct EnginePlace {
+  cudnnBackendHeurMode_t heuristic = CUDNN_HEUR_MODE_A;
+  std::size_t index = 0;
+};
+
+struct FoundEngine {
+  Plan plan;
+  EnginePlace place;
+  float milliseconds = 0;  // 0 where nothing was measured
+};
+
+// Nothing where no engine can compute the graph as precisely as the context asks for. Engines are
+// tried on the operands, whose output is overwritten. A deterministic context takes the first
+// engine that works, so that every process takes the same.
+std::optional<FoundEngine> search_engine(Context& context, const ConvolutionGraph& convolution,
+                                         const Operands& operands);
+
+// The plan of an engine that another worker has found.
+Plan plan_at(Context& context, const ConvolutionGraph& convolution, const EnginePlace& place);
+
+// The shortest time of a few runs of `work`, which queues on the context's stream. Gives up early
+// on what is much slower than `best`.
+float measure(Context& context, FunctionRef<void()> work,
+              float best = std::numeric_limits<float>::infinity());
+
+}  // namespace tandem::cuda::dnn

@@ -1,0 +1,197 @@
+// Tandem's own CUDA kernels, one .cu file per group below. They know pointers, not tensors: nvcc
+// sees no other header of Tandem but this one and the plain structs it includes.
+//
+// Every call queues its work on `on.stream` and returns. Pointers are device memory and 16-byte
+// aligned unless said. Where a group takes `Type`, activations (x, y, dy, dx) are of that type;
+// everything else is f32. Arithmetic is f32. `accumulate` adds to the output. Results are
+// deterministic: no sum depends on the order in which blocks run. Counts are elements, may be 0,
+// and may exceed 2³¹.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tandem::cuda {
+
+enum class Type { f32, bf16 };
+
+// Where kernels go. `scratch` is memory for partial sums, used by one kernel after the other.
+struct Queue {
+  cudaStream_t stream = nullptr;
+  int multiprocessors = 1;
+  void* scratch = nullptr;  // kScratchBytes; its first kCounters ints are zero between kernels
+};
+inline constexpr std::size_t kScratchBytes = 32 << 20;
+inline constexpr int kCounters = 1024;  // for "the last block sums up"; a kernel leaves them zero
+
+// ---- elementwise.cu ----
+void fill(const Queue& on, Type type, void* x, std::int64_t count, float value);
+void cast(const Queue& on, Type from_type, const void* from, Type to_type, void* to,
+          std::int64_t count);
+// rows of `from_columns` become rows of `to_columns`: cut off, or followed by zeros. Any alignment.
+void resize_rows(const Queue& on, Type from_type, const void* from, std::int64_t from_columns,
+                 Type to_type, void* to, std::int64_t to_columns, std::int64_t rows,
+                 bool accumulate);
+void add(const Queue& on, Type type, const void* a, const void* b, void* y, std::int64_t count);
+// to (f32) = or += from.
+void add_to_f32(const Queue& on, Type from_type, const void* from, float* to, std::int64_t count,
+                bool accumulate);
+void relu(const Queue& on, Type type, const void* x, void* y, std::int64_t count);  // NaN stays NaN
+void relu_gradient(const Queue& on, Type type, const void* y, const void* dy, void* dx,
+                   std::int64_t count, bool accumulate);
+
+// Which elements are kept is decided bit for bit as in tensor/cpu/kernels.h, where the Random is
+// that of step_key, split by `stream` (see tensor/random.h).
+struct Dropout {
+  const std::uint64_t* step_key;  // device memory
+  std::uint64_t stream;
+  double keep;
+};
+void dropout(const Queue& on, Type type, const Dropout& dropout, const void* x, void* y,
+             std::int64_t count, bool accumulate);
+// y[r, c] = x[r, c]·scale[c] + offset[c], rounded after either, as data/loader.cpp does it.
+void scale_bytes(const Queue& on, const std::uint8_t* x, const float* scale, const float* offset,
+                 std::int64_t channels, Type type, void* y, std::int64_t count);
+void set_u64(const Queue& on, std::uint64_t* to, std::uint64_t value);
+
+// ---- rows.cu ----
+void add_bias(const Queue& on, Type type, const float* bias, void* y, std::int64_t rows,
+              std::int64_t columns);
+void sum_rows(const Queue& on, Type type, const void* x, float* sums, std::int64_t rows,
+              std::int64_t columns, bool accumulate);
+// masked = dy where y > 0, else 0 (may be dy itself); sums[c] = Σ_r masked[r, c]. `sums` may be
+// null.
+void relu_bias_gradient(const Queue& on, Type type, const void* y, const void* dy, void* masked,
+                        float* sums, std::int64_t rows, std::int64_t columns, bool accumulate);
+
+// ---- softmax.cu ----
+// As Backend::softmax_cross_entropy; a label outside [0, classes) makes the loss NaN.
+void softmax_cross_entropy(const Queue& on, Type type, const void* logits,
+                           const std::int32_t* labels, std::int64_t rows, std::int64_t classes,
+                           float smoothing, float scale, float* probabilities, float* loss);
+void softmax_cross_entropy_gradient(const Queue& on, Type type, const float* probabilities,
+                                    const std::int32_t* labels, std::int64_t rows,
+                                    std::int64_t classes, float smoothing, float scale,
+                                    const float* dloss, void* dlogits, bool accumulate);
+// *correct = rows whose largest logit (the first of equals) is at the label.
+void count_correct(const Queue& on, Type type, const void* logits, const std::int32_t* labels,
+                   std::int64_t rows, std::int64_t classes, std::int64_t* correct);
+
+// ---- sgd.cu ----
+struct SgdRates {
+  float rate, momentum, weight_decay;
+  bool nesterov;
+};
+// As Backend::sgd in one pass; `low` (bf16) becomes the value's copy, or is null.
+void sgd(const Queue& on, const SgdRates& rates, const float* gradient, float* momentum,
+         float* value, void* low, std::int64_t count);
+
+// ---- max_pool.cu, average_pool.cu ----
+struct PoolShape {
+  std::int64_t images, height, width, channels;  // of x
+  std::int64_t out_height, out_width;            // of y
+  std::int64_t window, stride, padding;
+};
+void max_pool(const Queue& on, Type type, const PoolShape& shape, const void* x, void* y,
+              std::uint8_t* winners);
+void max_pool_gradient(const Queue& on, Type type, const PoolShape& shape,
+                       const std::uint8_t* winners, const void* dy, void* dx, bool accumulate);
+void average_pool(const Queue& on, Type type, const PoolShape& shape, const void* x, void* y);
+void average_pool_gradient(const Queue& on, Type type, const PoolShape& shape, const void* dy,
+                           void* dx, bool accumulate);
+void global_average_pool(const Queue& on, Type type, const void* x, void* y, std::int64_t images,
+                         std::int64_t pixels, std::int64_t channels);
+void global_average_pool_gradient(const Queue& on, Type type, const void* dy, void* dx,
+                                  std::int64_t images, std::int64_t pixels, std::int64_t channels,
+                                  bool accumulate);
+
+// ---- response_norm.cu ----
+struct ResponseNorm {
+  int size;
+  float alpha, beta, k;
+};
+void response_norm(const Queue& on, Type type, const ResponseNorm& norm, const void* x, void* y,
+                   std::int64_t rows, std::int64_t channels);
+void response_norm_gradient(const Queue& on, Type type, const ResponseNorm& norm, const void* x,
+                            const void* dy, void* dx, std::int64_t rows, std::int64_t channels,
+                            bool accumulate);
+
+// ---- batch_statistics.cu ----
+// Statistics of x[rows, channels] per channel; running ones may be null.
+struct BatchStatistics {
+  float epsilon;
+  float* mean;
+  float* inverse_deviation;
+  float* running_mean;
+  float* running_variance;  // moved towards the unbiased variance
+  float momentum;
+};
+void batch_statistics(const Queue& on, Type type, const void* x, std::int64_t rows,
+                      std::int64_t channels, const BatchStatistics& statistics);
+void inverse_deviation(const Queue& on, const float* variance, float epsilon, float* result,
+                       std::int64_t channels);
+
+// ---- channel_norm.cu, channel_norm_gradient.cu ----
+enum class NormAfter { nothing, relu, add_relu };
+struct ChannelNorm {
+  const float *mean, *inverse_deviation, *weight, *bias;  // [channels]
+  NormAfter after;
+};
+// y = z, relu(z) or relu(z + residual), z = (x - mean)·inverse_deviation·weight + bias. With
+// add_relu, bit i % 8 of mask[i / 8] tells whether element i of y is above 0, or NaN; mask may be
+// null.
+void channel_norm(const Queue& on, Type type, const ChannelNorm& norm, const void* x,
+                  const void* residual, void* y, std::uint8_t* mask, std::int64_t rows,
+                  std::int64_t channels);
+// The gradient where mean and inverse_deviation are x's own. The gradient of y is dy, or dy + more
+// where `more` is not null. Outputs are null where nobody wants them. dresidual (add_relu) and dx
+// do not overlap each other or an input.
+struct ChannelNormGradients {
+  void* dx;
+  bool dx_accumulate;
+  void* dresidual;
+  bool dresidual_accumulate;
+  float* dweight;
+  bool dweight_accumulate;
+  float* dbias;
+  bool dbias_accumulate;
+};
+void channel_norm_gradient(const Queue& on, Type type, const ChannelNorm& norm, const void* x,
+                           const std::uint8_t* mask, const void* dy, const void* more,
+                           const ChannelNormGradients& into, std::int64_t rows,
+                           std::int64_t channels);
+
+// ---- fold.cu ----
+// A window that moves by `factor` pixels over few channels is one that moves by 1 over folded
+// pixels: factor² neighbours become the channels of one pixel. Of images and filters alike,
+//   folded[n, i, j, (a·factor + b)·channels + c] = x[n, i·factor + a - padding, j·factor + b -
+//   padding, c]
+// and 0 where x has no such pixel, and in the channels from factor²·channels on.
+struct Fold {
+  std::int64_t images, height, width, channels;  // of x
+  std::int64_t factor, padding;
+  std::int64_t out_height, out_width, out_channels;  // of what is folded; 16 bytes or a multiple
+};
+void fold(const Queue& on, Type type, const Fold& shape, const void* x, void* folded);
+// Back, to f32, for a fold in which every pixel of x has a place.
+void unfold(const Queue& on, Type type, const Fold& shape, const void* folded, float* x,
+            bool accumulate);
+
+// ---- compress.cu ----
+// The bytes that dist/compress makes of f32 values, bit for bit. `packed` of trunc16 is 2 bytes an
+// element; of quant8 a block of `block` elements (a multiple of 4, 2048 at most) is its scale
+// (f32), then a byte an element, without padding. *not_finite becomes 1 if a value is NaN or
+// infinite, and is left alone otherwise.
+void pack_trunc16(const Queue& on, const float* values, std::uint16_t* packed, std::int64_t count,
+                  int* not_finite);
+void unpack_trunc16(const Queue& on, const std::uint16_t* packed, float* values,
+                    std::int64_t count);
+void pack_quant8(const Queue& on, const float* values, std::byte* packed, std::int64_t count,
+                 std::int64_t block, int* not_finite);
+void unpack_quant8(const Queue& on, const std::byte* packed, float* values, std::int64_t count,
+                   std::int64_t block);
+void find_not_finite(const Queue& on, const float* values, std::int64_t count, int* not_finite);
+
+}  // namespace tandem::cuda

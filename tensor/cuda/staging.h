@@ -1,0 +1,93 @@
+// The way of gradients and weights between a GPU and pinned memory of the host, beside the
+// computation: one stream packs and copies to the host, another one copies back and unpacks.
+//
+// All values are packed by one kernel, and unpacked by one: either takes far less time than their
+// copy, and the host has less to queue. What is not packed is copied from its place and to its
+// place. Neighbouring segments are copied together, because to queue a copy takes the host as long
+// as some 100 KB take on their way.
+//
+// Who may touch which memory, and when:
+//   - values: read from `ready` on, by the first stream alone. A segment is written by the second
+//     one only when the host has seen it arrive, and so after all that reads it.
+//   - packed values on the GPU: a segment is overwritten by its sum when the host has seen it
+//     arrive. The next begin() overwrites all of them.
+//   - packed values on the host: a segment belongs to the host from wait() to put(). Then a copy
+//     reads it, and the next begin() waits for that.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <deque>
+#include <memory>
+
+#include "tensor/cuda/context.h"
+#include "tensor/cuda/event.h"
+#include "tensor/staging.h"
+
+namespace tandem::cuda {
+
+class CudaStaging : public Staging {
+ public:
+  // For tensors of `count` values. The context must outlive it, and its device is current.
+  CudaStaging(const Context& context, Packing packing, std::int64_t count, std::int64_t block);
+  ~CudaStaging() override;
+
+  void begin(const Tensor& values, const EventPtr& ready, const Segments& segments) override;
+  bool finite() override;
+  std::vector<float> values() override;
+  void wait(std::int64_t segment) override;
+  std::span<std::byte> packed(std::int64_t segment) override;
+  void put(std::int64_t segment) override;
+  EventPtr finish() override;
+
+ private:
+  struct Delete {
+    void operator()(CUstream_st* stream) const { cudaStreamDestroy(stream); }
+  };
+  using Stream = std::unique_ptr<CUstream_st, Delete>;
+  struct FreeHost {
+    void operator()(void* memory) const { cudaFreeHost(memory); }
+  };
+  struct FreeDevice {
+    void operator()(void* memory) const { cudaFree(memory); }
+  };
+
+  static Stream make_stream();
+  template <class T>
+  static std::unique_ptr<T[], FreeHost> pinned(std::size_t count);
+  template <class T>
+  static std::unique_ptr<T[], FreeDevice> on_device(std::size_t count);
+
+  Queue queue(const Stream& stream) const;
+  std::byte* on_gpu() const;  // what is copied: the packed values, or the values
+  std::size_t group_of(std::int64_t segment) const {
+    return static_cast<std::size_t>(segment / together_);
+  }
+  std::span<std::byte> packed_group(std::size_t group);
+  void pack();
+  void unpack();
+
+  const Context& context_;
+  Packing packing_;
+  std::int64_t count_, block_;
+  Stream out_, back_;
+  std::unique_ptr<std::byte[], FreeDevice> packed_;  // none where nothing is packed
+  std::unique_ptr<std::byte[], FreeHost> host_;
+  std::unique_ptr<int[], FreeDevice> not_finite_;
+  std::unique_ptr<int[], FreeHost> host_not_finite_;
+
+  Tensor values_;
+  std::int64_t length_ = 0;    // of a segment
+  std::int64_t together_ = 1;  // segments of a group, which is copied at once
+  struct Group {
+    CudaEvent arrived;
+    std::int64_t to_put = 0;  // segments
+    bool queued = false;      // on its way to the host
+  };
+  std::deque<Group> groups_;
+  bool put_ = false;
+  CudaEvent checked_;
+  EventPtr last_;  // behind all that was put; null before the first time
+};
+
+}  // namespace tandem::cuda

@@ -1,0 +1,22 @@
+// A point in a device's queue of work, passed when all work queued before it is done. On the CPU,
+// where calls return when the work is done, there are none: a null EventPtr has always passed.
+#pragma once
+
+#include <memory>
+
+namespace tandem {
+
+class Event {
+ public:
+  enum class Timing { off, on };
+
+  virtual ~Event() = default;
+  virtual void wait() const = 0;  // the calling thread sleeps until it has passed
+  // From an earlier event of the same device to this one. Both have passed, and both were made with
+  // Timing::on.
+  virtual double seconds_since(const Event& earlier) const = 0;
+};
+
+using EventPtr = std::shared_ptr<Event>;
+
+}  // namespace tandem

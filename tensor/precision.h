@@ -1,0 +1,25 @@
+// How precisely a device computes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tensor/dtype.h"
+
+namespace tandem {
+
+enum class Precision {
+  fp32,
+  tf32,  // f32 in memory; products round their factors to 10 bits of mantissa
+  bf16,  // activations and the weights of products are bf16; master weights, gradients of weights,
+         // statistics and all sums stay f32
+};
+
+inline Dtype activation_dtype(Precision precision) {
+  return precision == Precision::bf16 ? Dtype::bf16 : Dtype::f32;
+}
+
+const std::vector<std::string>& precision_names();
+Precision precision_named(const std::string& name);
+
+}  // namespace tandem

@@ -1,0 +1,79 @@
+// The programs with --device cuda, beside the same with --device cpu.
+#include <nlohmann/json.hpp>
+
+#include "tests/cuda/compare.h"
+
+using namespace tandem;
+using namespace tandem::test;
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+nlohmann::json summary_of(const std::string& app, const Words& arguments, const Words& more) {
+  const TemporaryFolder folder;
+  Words words = arguments;
+  words.insert(words.end(), more.begin(), more.end());
+  words.insert(words.end(), {"--quiet", "--summary", folder / "summary.json"});
+  const ProgramResult r = run_program(app, words);
+  CAPTURE(r.err);
+  REQUIRE(r.status == 0);
+  CHECK(r.err.empty());
+  return nlohmann::json::parse(read_bytes(folder / "summary.json"));
+}
+
+// A few iterations in fp32 stay near each other, however they are rounded.
+constexpr double kNear = 1e-2;
+// And do not stray far if activations are bf16.
+constexpr double kNearBf16 = 0.1;
+
+void check(const std::string& app, Words arguments) {
+  CAPTURE(app);
+  arguments.insert(arguments.end(), {"--data", "synthetic", "--iterations", "4", "--lr", "0.01"});
+  const auto loss = [&](const Words& more) {
+    return summary_of(app, arguments, more)["train_loss"].get<double>();
+  };
+  const double cpu = loss({});
+  CHECK(loss({"--device", "cuda"}) == doctest::Approx(cpu).epsilon(kNear));
+  CHECK(loss({"--device", "cuda", "--graphs", "off", "--deterministic"}) ==
+        doctest::Approx(cpu).epsilon(kNear));
+  CHECK(loss({"--device", "cuda", "--precision", "tf32"}) ==
+        doctest::Approx(cpu).epsilon(kNearBf16));
+  CHECK(loss({"--device", "cuda", "--precision", "bf16"}) ==
+        doctest::Approx(cpu).epsilon(kNearBf16));
+}
+
+}  // namespace
+
+TEST_CASE("cuda: apps: every program trains on the GPU as on the CPU") {
+  check("mnist_mlp", {"--batch", "100"});
+  check("cifar_cnn", {"--batch", "50"});
+  check("cifar_convex", {"--batch", "50"});
+  check("resnet", {"--dataset", "cifar10", "--depth", "20", "--batch", "32"});
+  check("resnet", {"--image-size", "64", "--depth", "18", "--batch", "16"});
+  check("alexnet", {"--image-size", "64", "--batch", "16"});
+  check("alexnet", {"--variant", "classic", "--image-size", "64", "--batch", "16"});
+}
+
+TEST_CASE("cuda: apps: workers share the GPU and write all files") {
+  const TemporaryFolder folder;
+  const auto json = summary_of(
+      "cifar_cnn",
+      {"--data", "synthetic", "--iterations", "6", "--batch", "40", "--device", "cuda"},
+      {"--precision", "bf16", "--workers", "2", "--algo", "pipe-sgd", "--compress", "quant8",
+       "--save", folder / "weights", "--metrics", folder / "metrics", "--trace", folder / "trace"});
+  CHECK(json["options"]["device"] == "cuda");
+  CHECK(json["options"]["precision"] == "bf16");
+  CHECK(json["options"]["graphs"] == "on");
+  CHECK(json["breakdown_ms"]["forward"].get<double>() > 0);
+  CHECK(json["breakdown_ms"]["backward"].get<double>() > 0);
+  CHECK(!read_bytes(folder / "metrics").empty());
+  CHECK(!nlohmann::json::parse(read_bytes(folder / "trace"))["traceEvents"].empty());
+
+  // The weights are f32, and the CPU can take them.
+  const auto tested = summary_of("cifar_cnn", {"--data", "synthetic", "--epochs", "0"},
+                                 {"--load", folder / "weights"});
+  CHECK(tested["weights_hash"] == json["weights_hash"]);
+  CHECK(std::abs(tested["test_accuracy"].get<double>() - json["test_accuracy"].get<double>()) <
+        0.02);
+}

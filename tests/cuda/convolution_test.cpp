@@ -1,0 +1,169 @@
+// Convolutions of the GPU beside the CPU's, in every precision. Every call is made twice: first an
+// algorithm is chosen, then the choice is used.
+#include "tests/cuda/compare.h"
+
+using namespace tandem;
+using namespace tandem::test;
+
+namespace {
+
+struct Case {
+  Shape x, filter;
+  Convolution convolution = {};
+
+  Shape y() const {
+    return {x[0], convolution.positions(x[1], filter[1]), convolution.positions(x[2], filter[2]),
+            filter[0]};
+  }
+  std::string text() const {
+    return fmt::format("x {}, filter {}, stride {}, padding {}, dilation {}, {} groups", x, filter,
+                       convolution.stride, convolution.padding, convolution.dilation,
+                       convolution.groups);
+  }
+};
+
+double tolerance(Precision precision) {
+  return precision == Precision::fp32 ? kF32Convolution : tolerance_of_products(precision);
+}
+
+// Of a sum of as many products.
+double typical(std::int64_t products) {
+  return std::sqrt(static_cast<double>(std::max<std::int64_t>(1, products))) / 3;
+}
+
+void check(const Sides& sides, const Case& c) {
+  CAPTURE(name_of(sides.precision));
+  CAPTURE(c.text());
+  const double near = tolerance(sides.precision);
+  const Both x = sides.random(c.x, 1), filter = sides.random(c.filter, 2);
+  const Both bias = sides.random_f32({c.filter[0]}, 3), dy = sides.random(c.y(), 4);
+  const std::int64_t window = c.filter[1] * c.filter[2] * c.filter[3];
+  for (int time = 0; time < 2; ++time) {
+    for (const bool with_bias : {false, true}) {
+      const Both y = sides.random(c.y(), 5);
+      sides.run([&](Backend& b, auto of) {
+        b.conv2d(c.convolution, of(x), of(filter), with_bias ? of(bias) : Tensor(), with_bias,
+                 of(y));
+      });
+      check_near(y, near, typical(window));
+    }
+    for (const bool accumulate : {false, true}) {
+      const Both dx = sides.random(c.x, 6), dfilter = sides.random_f32(c.filter, 7);
+      sides.run([&](Backend& b, auto of) {
+        b.conv2d_data_gradient(c.convolution, of(dy), of(filter), of(dx), accumulate);
+        b.conv2d_filter_gradient(c.convolution, of(x), of(dy), of(dfilter), accumulate);
+      });
+      check_near(dx, near, typical(window));
+      check_near(dfilter, near, typical(c.y().count() / c.filter[0]));
+    }
+  }
+}
+
+void check_all(const std::vector<Case>& cases) {
+  for (const Precision precision : kPrecisions) {
+    const Sides sides(precision);
+    for (const Case& c : cases) check(sides, c);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("cuda: convolution: windows and strides and paddings and dilations and groups") {
+  std::vector<Case> cases;
+  std::int64_t paddings = 0;
+  for (const std::int64_t window : {1, 2, 3, 5})
+    for (const std::int64_t stride : {1, 2, 3})
+      for (const std::int64_t dilation : {1, 2})
+        cases.push_back(
+            {{2, 9, 10, 6}, {4, window, window, 3}, {stride, paddings++ % 3, dilation, 2}});
+  cases.push_back({{2, 9, 10, 6}, {4, 3, 3, 3}, {1, 5, 1, 2}});  // more padding than window
+  check_all(cases);
+}
+
+TEST_CASE("cuda: convolution: channels that do and do not fill vectors") {
+  check_all({{{3, 7, 6, 1}, {7, 3, 3, 1}, {1, 1}},
+             {{3, 7, 6, 3}, {16, 3, 3, 3}, {1, 1}},
+             {{3, 7, 6, 8}, {1, 5, 5, 8}, {1, 2}},
+             {{3, 7, 6, 16}, {12, 1, 1, 16}},
+             {{3, 7, 6, 33}, {40, 3, 3, 33}, {1, 1}},
+             {{3, 7, 6, 33}, {7, 5, 5, 33}, {1, 2}}});
+}
+
+TEST_CASE("cuda: convolution: the shapes of the nets in small") {
+  check_all({{{2, 31, 31, 3}, {24, 11, 11, 3}, {4, 2}},  // AlexNet's first
+             {{2, 27, 27, 3}, {16, 7, 7, 3}, {2, 3}},    // ResNet's first
+             {{2, 16, 16, 3}, {32, 5, 5, 3}, {1, 2}},    // the CIFAR net's first
+             {{2, 14, 14, 24}, {100, 3, 3, 24}, {2, 1}},
+             {{2, 15, 13, 64}, {70, 1, 1, 64}, {2, 0}},  // a shortcut
+             {{4, 14, 14, 64}, {64, 3, 3, 64}, {1, 1}}});
+}
+
+TEST_CASE("cuda: convolution: deep and large ones and such that are not square") {
+  check_all({{{40, 6, 6, 300}, {80, 1, 1, 300}},
+             {{1, 9, 10, 300}, {40, 3, 3, 300}, {1, 1}},
+             {{2, 8, 9, 260}, {33, 3, 3, 260}, {1, 0}},
+             {{1, 9, 9, 96}, {60, 3, 3, 32}, {1, 1, 1, 3}},
+             {{2, 40, 41, 64}, {64, 3, 3, 64}, {1, 1}},
+             {{2, 12, 13, 40}, {48, 5, 5, 40}, {1, 2}},
+             {{1, 12, 11, 8}, {8, 3, 2, 8}, {1, 1}}});
+}
+
+TEST_CASE("cuda: convolution: windows larger than the image and single pixels and no images") {
+  check_all({{{2, 1, 1, 4}, {4, 3, 3, 4}, {1, 1}},
+             {{2, 2, 3, 4}, {4, 5, 5, 4}, {1, 2}},
+             {{1, 4, 4, 2}, {2, 1, 1, 2}, {5, 0}},  // most pixels are never read
+             {{0, 4, 4, 2}, {2, 3, 3, 2}, {1, 1}}});
+}
+
+TEST_CASE("cuda: convolution: shapes drawn at random") {
+  std::vector<Case> cases;
+  Random random(4);
+  const auto below = [&](std::uint64_t n) { return static_cast<std::int64_t>(random.below(n)); };
+  while (cases.size() < 10) {
+    Case c;
+    c.convolution = {1 + below(3), below(4), 1 + below(2), 1 + below(2)};
+    c.x = {1 + below(4), 1 + below(30), 1 + below(30), c.convolution.groups * (1 + below(40))};
+    c.filter = {c.convolution.groups * (1 + below(40)), 1 + below(5), 1 + below(5),
+                c.x[3] / c.convolution.groups};
+    if (c.y().count() > 0) cases.push_back(c);
+  }
+  check_all(cases);
+}
+
+TEST_CASE("cuda: convolution: workers one after the other use what was chosen before") {
+  const Case c{{2, 10, 10, 12}, {20, 3, 3, 12}, {1, 1}};
+  for (const Precision precision : kPrecisions)
+    for (int worker = 0; worker < 3; ++worker) check(Sides(precision), c);
+}
+
+TEST_CASE("cuda: convolution: deterministic ones give the same bits every time") {
+  const Case cases[] = {{{8, 16, 16, 3}, {16, 3, 3, 3}, {1, 1}},
+                        {{8, 16, 16, 32}, {32, 3, 3, 32}, {1, 1}},
+                        {{8, 16, 16, 32}, {64, 1, 1, 32}, {2, 0}}};
+  for (const Precision precision : kPrecisions)
+    for (const Case& c : cases) {
+      CAPTURE(name_of(precision));
+      CAPTURE(c.text());
+      std::vector<float> first;
+      for (int worker = 0; worker < 2; ++worker) {
+        const Sides sides(precision, true);
+        check(sides, c);
+        const Both x = sides.random(c.x, 1), filter = sides.random(c.filter, 2);
+        const Both dy = sides.random(c.y(), 4), y = sides.random(c.y(), 5);
+        const Both dx = sides.random(c.x, 6), dfilter = sides.random_f32(c.filter, 7);
+        Backend& b = sides.gpu.backend();
+        for (int time = 0; time < 3; ++time) {
+          b.conv2d(c.convolution, x.gpu, filter.gpu, Tensor(), false, y.gpu);
+          b.conv2d_data_gradient(c.convolution, dy.gpu, filter.gpu, dx.gpu, false);
+          b.conv2d_filter_gradient(c.convolution, x.gpu, dy.gpu, dfilter.gpu, false);
+          std::vector<float> all = floats(y.gpu);
+          for (const Tensor& t : {dx.gpu, dfilter.gpu}) {
+            const auto values = floats(t);
+            all.insert(all.end(), values.begin(), values.end());
+          }
+          if (first.empty()) first = all;
+          CHECK(all == first);
+        }
+      }
+    }
+}

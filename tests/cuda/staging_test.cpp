@@ -1,0 +1,91 @@
+// The way of gradients between the GPU and the host: the same bytes as dist/compress makes.
+#include "tensor/staging.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "dist/block.h"
+#include "dist/compress/compressor.h"
+#include "tests/cuda/compare.h"
+
+using namespace tandem;
+using namespace tandem::test;
+
+namespace {
+
+constexpr std::pair<Packing, const char*> kPackings[] = {
+    {Packing::none, "none"}, {Packing::trunc16, "trunc16"}, {Packing::quant8, "quant8"}};
+
+std::vector<float> gradient(std::int64_t count, std::uint64_t seed) {
+  Random random(seed);
+  std::vector<float> values(static_cast<std::size_t>(count));
+  for (float& v : values)
+    v = static_cast<float>(random.normal() * std::pow(10.0, random.uniform(-8, 2)));
+  if (count > 10) values[3] = 0, values[5] = -0.0F, values[7] = 1e-40F;
+  return values;
+}
+
+// Segments of two blocks, the last ones first.
+Segments segments_of(std::int64_t count) {
+  Segments segments{.length = 2 * kBlock};
+  for (std::int64_t i = (count + segments.length - 1) / segments.length; i-- > 0;)
+    segments.order.push_back(i);
+  return segments;
+}
+
+}  // namespace
+
+TEST_CASE("cuda: staging: packs to the host's bytes and unpacks to the host's values") {
+  const Device device = cuda_device({});
+  for (const auto& [packing, name] : kPackings)
+    for (const std::int64_t count : {1, 3, 2047, 2048, 2049, 2051, 4101, 20'000, 300'001}) {
+      CAPTURE(name);
+      CAPTURE(count);
+      const auto compressor = make_compressor(name);
+      const auto staging = device.backend().make_staging(packing, count, kBlock);
+      const Segments segments = segments_of(count);
+      for (const std::uint64_t round : {1, 2}) {  // the second one finds all buffers used
+        const std::vector<float> values = gradient(count, round);
+        std::vector<std::byte> expected(compressor->bytes(count));
+        compressor->compress(values, expected);
+        std::vector<float> unpacked(values.size());
+        compressor->decompress(expected, unpacked);
+
+        const Tensor tensor = Tensor::from(values, {count}, device);
+        staging->begin(tensor, device.backend().record_event(), segments);
+        REQUIRE(staging->finite());
+        std::size_t same = 0;
+        for (const std::int64_t segment : segments.order) {
+          staging->wait(segment);
+          const auto packed = staging->packed(segment);
+          const std::size_t first = compressor->bytes(segment * segments.length);
+          same += std::equal(packed.begin(), packed.end(),
+                             expected.begin() + static_cast<std::ptrdiff_t>(first));
+        }
+        CHECK(same == segments.order.size());
+        for (const std::int64_t segment : segments.order) staging->put(segment);
+        device.backend().wait_for(staging->finish());
+        CHECK(tensor.to_host<float>() == unpacked);
+      }
+    }
+}
+
+TEST_CASE("cuda: staging: what is not finite is found, and the values can be asked for") {
+  const Device device = cuda_device({});
+  for (const auto& [packing, name] : kPackings)
+    for (const float bad :
+         {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()})
+      for (const std::int64_t at : {0, 2048, 9999}) {
+        CAPTURE(name);
+        CAPTURE(at);
+        const auto staging = device.backend().make_staging(packing, 10'000, kBlock);
+        std::vector<float> values = gradient(10'000, 1);
+        values[static_cast<std::size_t>(at)] = bad;
+        const Tensor tensor = Tensor::from(values, {10'000}, device);
+        staging->begin(tensor, device.backend().record_event(), segments_of(10'000));
+        CHECK(!staging->finite());
+        CHECK(!std::isfinite(staging->values()[static_cast<std::size_t>(at)]));
+      }
+}

@@ -1,0 +1,190 @@
+// Training on the GPU: what must not depend on how the work is spread, replayed or repeated, and
+// how it ends where memory does.
+#include "data/synthetic_digits.h"
+#include "dist/compress/compressor.h"
+#include "layers/batch_norm.h"
+#include "layers/conv2d.h"
+#include "layers/linear.h"
+#include "layers/models/mlp.h"
+#include "layers/sequential.h"
+#include "layers/simple.h"
+#include "tests/cuda/compare.h"
+#include "train/trainer.h"
+
+using namespace tandem;
+using namespace tandem::test;
+
+namespace {
+
+const DataSplit& digits() {
+  static const DataSplit data = [] {
+    const auto train = synthetic_digits(1000, 1);
+    return DataSplit{train, synthetic_digits(203, 2), measure_normalisation(*train), "digits"};
+  }();
+  return data;
+}
+
+std::unique_ptr<Layer> mlp(const Shape&, std::int64_t, std::uint64_t seed) {
+  return mnist_mlp(seed);
+}
+
+// A convolution with batch norm, whose running statistics every worker measures on its own, and
+// dropout, whose random numbers are every step's and every worker's own.
+std::unique_ptr<Layer> conv_net(const Shape&, std::int64_t, std::uint64_t seed) {
+  const Random random(seed, Purpose::weights);
+  auto model = std::make_unique<Sequential>();
+  model
+      ->add<Conv2d>("0",
+                    Conv2d::Options{.in = 1, .out = 8, .window = 3, .convolution = {.stride = 2}},
+                    random.split(0))
+      .add<BatchNorm2d>("1", 8)
+      .add<Relu>("2")
+      .add<MaxPool>("3", Pool{})
+      .add<Flatten>("4")
+      .add<Dropout>("5", 0.3)
+      .add<Linear>("6", Linear::Options{.in = 6 * 6 * 8, .out = 10, .image = {6, 6, 8}},
+                   random.split(6));
+  return model;
+}
+
+using Model = std::unique_ptr<Layer> (*)(const Shape&, std::int64_t, std::uint64_t);
+
+TrainOptions options(const std::string& algo, int workers, const std::string& precision) {
+  TrainOptions o;
+  o.device = "cuda";
+  o.deterministic = true;
+  o.precision = precision;
+  o.algo = algo;
+  o.workers = workers;
+  o.batch = 50;
+  o.iterations = 20;
+  o.threads = 1;
+  o.quiet = true;
+  return o;
+}
+
+Summary run(Model model, const TrainOptions& o) {
+  return train({.app = "test", .model = model, .data = [] { return digits(); }}, o);
+}
+std::string hash(Model model, const TrainOptions& o) { return run(model, o).weights_hash; }
+
+const char* const kPrecisionNames[] = {"fp32", "tf32", "bf16"};
+
+// The mean of what is seen of the image, per channel.
+struct Mean : Layer {
+  Var forward(Tape& tape, const Var& x) override { return global_average_pool(tape, x); }
+};
+
+// So wide that no GPU has the memory for a batch.
+std::unique_ptr<Layer> wide_net(const Shape&, std::int64_t, std::uint64_t seed) {
+  constexpr std::int64_t kWidth = 1 << 18;
+  const Random random(seed, Purpose::weights);
+  auto model = std::make_unique<Sequential>();
+  model->add<Conv2d>("wide", Conv2d::Options{.in = 1, .out = kWidth, .window = 1}, random.split(0))
+      .add<Mean>("mean")
+      .add<Linear>("last", kWidth, 10, Init::he_normal, random.split(1));
+  return model;
+}
+
+}  // namespace
+
+TEST_CASE("cuda: training: replayed steps give the bits of direct ones, and runs repeat") {
+  for (const Model model : {mlp, conv_net})
+    for (const char* precision : kPrecisionNames) {
+      CAPTURE(precision);
+      CAPTURE(model == mlp);
+      TrainOptions o = options("single", 1, precision);
+      const std::string expected = hash(model, o);
+      CHECK(hash(model, o) == expected);
+      o.graphs = "off";
+      CHECK(hash(model, o) == expected);
+      o.seed = 2;
+      CHECK(hash(model, o) != expected);
+    }
+}
+
+TEST_CASE("cuda: training: pipe-sgd gives the bits of direct steps in replayed ones") {
+  for (const Model model : {mlp, conv_net})
+    for (const char* precision : {"fp32", "bf16"})
+      for (const int workers : {1, 2, 4}) {
+        CAPTURE(precision);
+        CAPTURE(workers);
+        TrainOptions o = options("pipe-sgd", workers, precision);
+        o.pipe_k = 2;
+        const std::string expected = hash(model, o);
+        CHECK(hash(model, o) == expected);
+        o.graphs = "off";
+        CHECK(hash(model, o) == expected);
+        o.link = "2gbit/100us";
+        CHECK(hash(model, o) == expected);
+      }
+}
+
+TEST_CASE("cuda: training: d-sync and ps-sync and pipe-sgd with K=1 have the same bits") {
+  for (const Model model : {mlp, conv_net})
+    for (const char* precision : {"fp32", "bf16"})
+      for (const std::string& compress : compressor_names()) {
+        CAPTURE(precision);
+        CAPTURE(compress);
+        TrainOptions o = options("d-sync", 4, precision);
+        o.compress = compress;
+        const std::string expected = hash(model, o);
+        o.graphs = "off";
+        CHECK(hash(model, o) == expected);
+        o.graphs = "on";
+        o.algo = "ps-sync";
+        o.servers = 2;
+        CHECK(hash(model, o) == expected);
+        o.algo = "pipe-sgd";
+        o.pipe_k = 1;
+        CHECK(hash(model, o) == expected);
+      }
+}
+
+TEST_CASE("cuda: training: one worker alone is one worker of d-sync") {
+  for (const char* precision : {"fp32", "bf16"})
+    CHECK(hash(conv_net, options("d-sync", 1, precision)) ==
+          hash(conv_net, options("single", 1, precision)));
+}
+
+TEST_CASE("cuda: training: the GPU learns what the CPU learns") {
+  TrainOptions on_cpu = options("single", 1, "fp32");
+  on_cpu.device = "cpu";
+  const Summary cpu = run(mlp, on_cpu);
+  for (const char* precision : kPrecisionNames)
+    for (const bool deterministic : {false, true}) {
+      CAPTURE(precision);
+      TrainOptions o = options("single", 1, precision);
+      o.deterministic = deterministic;
+      const Summary gpu = run(mlp, o);
+      // Over 20 steps: fp32 differs by rounding, the others by what they round to.
+      const double near = std::string(precision) == "fp32" ? 1e-3 : 3e-2;
+      CHECK(gpu.train_loss == doctest::Approx(cpu.train_loss).epsilon(near));
+    }
+}
+
+TEST_CASE("cuda: training: divergence is reported with the iteration") {
+  TrainOptions o = options("single", 1, "fp32");
+  o.lr = 1e20;
+  const std::string message = message_of<SystemError>([&] { run(mlp, o); });
+  CAPTURE(message);
+  CHECK(message.starts_with("training diverged: the loss of iteration "));
+}
+
+TEST_CASE("cuda: training: memory that no GPU has is refused") {
+  const Device device = cuda_device({});
+  CHECK_THROWS_AS(Tensor::empty({1'000'000'000'000'000}, Dtype::u8, device), OutOfMemory);
+  // And the device goes on.
+  const Tensor x = Tensor::zeros({10}, Dtype::f32, device);
+  CHECK(floats(x) == std::vector<float>(10));
+}
+
+TEST_CASE("cuda: training: a batch that does not fit is explained") {
+  TrainOptions o = options("single", 1, "fp32");
+  o.batch = 1000;
+  const std::string message = message_of<SystemError>([&] { run(wide_net, o); });
+  CAPTURE(message);
+  CHECK(message.starts_with("out of memory on cuda: "));
+  CHECK(message.find("wide") != std::string::npos);
+  CHECK(message.find("lower --batch") != std::string::npos);
+}

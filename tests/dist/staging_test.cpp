@@ -1,0 +1,150 @@
+// Gradients that are not in host memory: the way there and back changes no bit.
+#include "tensor/staging.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "dist/launch.h"
+#include "dist/param_server/server.h"
+#include "dist/ring_allreduce/ring_allreduce.h"
+#include "dist/strategy.h"
+#include "tensor/random.h"
+#include "tests/dist/fake_gpu.h"
+#include "tests/dist/ranks.h"
+
+using namespace tandem;
+using namespace tandem::test;
+
+namespace {
+
+std::vector<float> gradient(std::int64_t count, int rank) {
+  Random random(static_cast<std::uint64_t>(rank) + 1);
+  std::vector<float> values(static_cast<std::size_t>(count));
+  for (float& v : values) v = static_cast<float>(random.uniform(-1, 1));
+  return values;
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](float x, float y) {
+    return std::bit_cast<std::uint32_t>(x) == std::bit_cast<std::uint32_t>(y);
+  });
+}
+
+// Two parameters of several blocks, and gradients that depend on rank, iteration and weights.
+struct Net {
+  explicit Net(const Device& device) : set({{"a", &a}, {"b", &b}}, device) {}
+
+  void backward(std::int64_t t, int rank) {
+    const auto weights = set.values().span<float>(), gradients = set.gradients().span<float>();
+    for (std::size_t i = 0; i < weights.size(); ++i)
+      gradients[i] = 0.1F * weights[i] + 0.01F * static_cast<float>((rank + 1) * t);
+  }
+
+  Parameter a{{30, 1000}, gradient(30'000, 7)}, b{{4097}, gradient(4097, 8)};
+  ParameterSet set;
+  Sgd sgd{set, {.schedule = {.base = 0.1}, .momentum = 0.9}};
+  Spans spans;
+};
+
+struct Run {
+  std::string algo;
+  int pipe_k = 1;
+  int servers = 0;
+  std::int64_t warmup = 0;
+};
+
+// The weights of rank 0 after some iterations of `workers` workers.
+std::vector<float> train(const Run& run, const Compressor& compressor, int workers,
+                         Device (*make_device)()) {
+  constexpr std::int64_t kIterations = 6;
+  std::vector<float> weights;
+  run_on_ranks({.app = "test", .ranks = workers + run.servers}, [&](Communication& communication) {
+    const int rank = communication.transport().rank();
+    if (rank >= workers) {
+      Net net(cpu_device());
+      return communication.call([&] {
+        ParameterServer(communication.transport(), workers, run.servers, net.set, net.sgd,
+                        compressor, net.spans)
+            .serve(1, kIterations);
+      });
+    }
+    Net net(make_device());
+    const auto strategy = make_strategy(run.algo, {.parameters = net.set,
+                                                   .optimizer = net.sgd,
+                                                   .spans = net.spans,
+                                                   .communication = &communication,
+                                                   .compressor = &compressor,
+                                                   .workers = workers,
+                                                   .servers = run.servers,
+                                                   .pipe_k = run.pipe_k,
+                                                   .warmup_iterations = run.warmup});
+    try {
+      for (std::int64_t t = 1; t <= kIterations; ++t) {
+        strategy->before_step(t);
+        net.backward(t, rank);
+        strategy->after_backward(t);
+      }
+      strategy->finish();
+    } catch (const std::exception& e) {
+      communication.stop(e.what());
+      throw;
+    }
+    if (rank == 0) weights = net.set.values().to_host<float>();
+  });
+  return weights;
+}
+
+}  // namespace
+
+TEST_CASE("staging: a ring over a device gives the bits of a ring over host memory") {
+  for (const std::string& name : compressor_names()) {
+    const auto compressor = make_compressor(name);
+    for (int ranks = 1; ranks <= 5; ++ranks)
+      for (const std::int64_t count : {0, 1, 7, 2047, 2048, 2049, 9'999, 400'003}) {
+        CAPTURE(name);
+        CAPTURE(ranks);
+        CAPTURE(count);
+        on_ranks(ranks, [&](Transport& t) {
+          Spans spans;
+          RingAllReduce ring(t, ranks, *compressor, spans);
+          auto expected = gradient(count, t.rank());
+          ring.sum(expected);
+
+          const Device device = fake_gpu();
+          const auto staging = device.backend().make_staging(compressor->packing(), count, kBlock);
+          for (int round = 0; round < 2; ++round) {  // a ring is used many times
+            const Tensor values = Tensor::from(gradient(count, t.rank()), {count}, device);
+            staging->begin(values, device.backend().record_event(), ring.segments(count));
+            ring.sum(*staging);
+            device.backend().wait_for(staging->finish());
+            REQUIRE(same_bits(values.to_host<float>(), expected));
+          }
+        });
+      }
+  }
+}
+
+TEST_CASE("staging: every strategy gives the same weights on a device as on the CPU") {
+  constexpr int kWorkers = 3;
+  const auto cpu = [] { return cpu_device(); };
+  for (const std::string& name : compressor_names()) {
+    const auto compressor = make_compressor(name);
+    const auto d_sync = train({"d-sync"}, *compressor, kWorkers, cpu);
+    CAPTURE(name);
+    CHECK(same_bits(train({"d-sync"}, *compressor, kWorkers, fake_gpu), d_sync));
+    CHECK(same_bits(train({"pipe-sgd"}, *compressor, kWorkers, fake_gpu), d_sync));
+    for (const int servers : {1, 2}) {
+      const Run ps_sync{.algo = "ps-sync", .servers = servers};
+      CHECK(same_bits(train(ps_sync, *compressor, kWorkers, cpu), d_sync));
+      CHECK(same_bits(train(ps_sync, *compressor, kWorkers, fake_gpu), d_sync));
+    }
+    for (const int k : {2, 3})
+      for (const std::int64_t warmup : {0, 2}) {
+        const Run pipe_sgd{.algo = "pipe-sgd", .pipe_k = k, .warmup = warmup};
+        CHECK(same_bits(train(pipe_sgd, *compressor, kWorkers, fake_gpu),
+                        train(pipe_sgd, *compressor, kWorkers, cpu)));
+      }
+  }
+}
