@@ -41,6 +41,9 @@ ifeq ($(CUDA)$(shell command -v nvcc),1)
 $(error CUDA=1, but nvcc is not on the PATH)
 endif
 ifeq ($(CUDA),1)
+ifeq ($(shell echo '\#include <cudnn.h>' | nvcc -E -x cu - >/dev/null 2>&1 && echo 1),)
+$(error nvcc is there, but not cuDNN (cudnn.h): install it, or build with CUDA=0)
+endif
 CUDA_ARCH ?= 80,90
 cuda_archs := $(subst $(comma), ,$(CUDA_ARCH))
 cuda_home := $(patsubst %/bin/,%,$(dir $(realpath $(shell command -v nvcc))))
@@ -128,7 +131,7 @@ $(BUILD)/obj/%.o: %.cu $(BUILD)/flags | detected
 	@mkdir -p $(@D)
 	@echo "  nvcc  $<"
 	@nvcc $(nvcc_flags) -I. -MMD -MP -MF $(@:.o=.d) -MT $@ -c -o $@ $<
-$(BUILD)/obj/tensor/cuda/%.o: private cpp_flags += $(cuda_cpp_flags)
+$(BUILD)/obj/tensor/cuda/%.o $(BUILD)/obj/tests/cuda/%.o: private cpp_flags += $(cuda_cpp_flags)
 # The innermost loop of convolutions. Sanitized, it is still fast enough to wait for if its sums stay in
 # registers: optimised, and without checks of variables on the stack.
 $(BUILD)/obj/tensor/cpu/panels.o: private cxx_flags += -ffp-contract=fast \
@@ -232,4 +235,4 @@ help:
 	@echo "make format       format the sources; make format-check only looks"
 	@echo "make clean        remove build/"
 	@echo
-	@sed -n 's/^# *\(.*=.*\)/  \1/p' Makefile | head -9
+	@sed -n 's/^# *\(.*=.*\)/  \1/p' Makefile | head -10

@@ -66,6 +66,8 @@ void Tape::add_gradient(int index, const Tensor& contribution) {
     return;
   }
   const auto slot = gradient_slot(index);
+  require(contribution.dtype() == slot->tensor.dtype(), "a gradient of {} cannot be added to {}",
+          name_of(contribution.dtype()), name_of(slot->tensor.dtype()));
   if (slot->accumulate)
     contribution.backend().add(slot->tensor, contribution, slot->tensor);
   else

@@ -181,23 +181,24 @@ class Backend {
   virtual void matmul(std::span<const Matmul> products) = 0;
   void matmul(const Matmul& product) { matmul(std::span(&product, 1)); }
 
-  // y[n, out] = x[n, in] · weight[out, in]ᵀ + bias[out], then ReLU if asked for.
+  // y[n, out] = x[n, in] · weight[out, in]ᵀ + bias[out], then ReLU if asked for (the libraries of a
+  // GPU may make 0 of NaN there).
   virtual void linear(const Tensor& x, const Tensor& weight, const Tensor& bias, bool relu,
                       const Tensor& y) = 0;
-  // dx = dy·weight, dweight = dyᵀ·x, dbias = Σ_n dy. With `rectified`, dx is 0 where x is not above
-  // 0, because x comes from a ReLU.
+  // dx = dy·weight, dweight = dyᵀ·x, dbias = Σ_n dy. With `rectified`, what is put into dx is 0
+  // where x is not above 0, because x comes from a ReLU, and what was there before must be so too.
   virtual void linear_gradient(const Tensor& x, const Tensor& weight, const Tensor& dy,
                                bool rectified, const LinearGradients& into) = 0;
 
   // Rows and columns: y[r, c] += bias[c]; sums[c] = Σ_r x[r, c].
   virtual void add_bias(const Tensor& bias, const Tensor& y) = 0;
   virtual void sum_rows(const Tensor& x, const Tensor& sums, bool accumulate) = 0;
-  // masked = dy, but 0 where y <= 0; bias[c] = Σ_r masked[r, c] where that is wanted.
+  // masked = dy, but 0 where y <= 0; bias[c] = Σ_r masked[r, c] where that is wanted. It may be dy.
   virtual void relu_bias_gradient(const Tensor& y, const Tensor& dy, const Tensor& masked,
                                   const GradientInto& bias) = 0;
 
   // x[n, h, w, c], filter[k, r, s, c / groups], y[n, p, q, k], bias[k] or undefined; then ReLU if
-  // asked for.
+  // asked for (as in linear).
   virtual void conv2d(const Convolution& convolution, const Tensor& x, const Tensor& filter,
                       const Tensor& bias, bool relu, const Tensor& y) = 0;
   virtual void conv2d_data_gradient(const Convolution& convolution, const Tensor& dy,
@@ -246,8 +247,8 @@ class Backend {
 
   // Element-wise.
   virtual void add(const Tensor& a, const Tensor& b, const Tensor& y) = 0;  // y may be a or b
-  virtual void relu(const Tensor& x, const Tensor& y) = 0;                  // NaN stays NaN
-  // dx = 0 where y <= 0, else dy.
+  virtual void relu(const Tensor& x, const Tensor& y) = 0;  // NaN stays NaN; y may be x
+  // dx = 0 where y <= 0, else dy; dx may be dy.
   virtual void relu_gradient(const Tensor& y, const Tensor& dy, const Tensor& dx,
                              bool accumulate) = 0;
   // y[i] = x[i] / keep with probability `keep`, else 0; i and `random` alone decide, so the same

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "tensor/tensor.h"
@@ -11,13 +12,18 @@ struct ByteScale {
   std::vector<float> scale, offset;
 };
 
-// Brings tensors from the host to a device while the device computes.
+// Brings batches from the host to a device while the device computes.
 class Feed {
  public:
   virtual ~Feed() = default;
-  // Queues the copy and returns. What is queued afterwards sees `to` filled. Bytes become numbers
-  // on the way where `to` is f32 or bf16. `from` is kept until it has been read.
-  virtual void bring(const Tensor& from, const Tensor& to) = 0;
+
+  // Bytes become numbers on the way where `to` is f32 or bf16.
+  struct Move {
+    Tensor from, to;
+  };
+  // Queues the copies and returns. What is queued afterwards sees each `to` filled. What they are
+  // copied from is kept until it has been read. The number of moves is the same in every call.
+  virtual void bring(std::span<const Move> moves) = 0;
 };
 
 }  // namespace tandem

@@ -12,7 +12,7 @@ enum class Precision {
   fp32,
   tf32,  // f32 in memory; products round their factors to 10 bits of mantissa
   bf16,  // activations and the weights of products are bf16; master weights, gradients of weights,
-         // statistics and all sums stay f32
+         // statistics and all sums are f32, but cuDNN may round a filter's gradient to bf16 before
 };
 
 inline Dtype activation_dtype(Precision precision) {

@@ -13,8 +13,8 @@ Batch Input::bring(const Batch& from) {
                        Tensor::empty(from.labels.shape(), Dtype::i32, device_)});
     place = places_.end() - 1;
   }
-  images_->bring(from.images, place->images);
-  labels_->bring(from.labels, place->labels);
+  const Feed::Move moves[] = {{from.images, place->images}, {from.labels, place->labels}};
+  feed_->bring(moves);
   return *place;
 }
 

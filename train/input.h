@@ -16,8 +16,7 @@ class Input {
   Input(const Device& device, Dtype images, const Normalisation& normalisation)
       : device_(device),
         dtype_(images),
-        images_(device.backend().make_feed(byte_scale(normalisation))),
-        labels_(device.backend().make_feed({})) {}
+        feed_(device.backend().make_feed(byte_scale(normalisation))) {}
 
   // Valid until the next call; the loader's batch may go.
   Batch bring(const Batch& from);
@@ -25,7 +24,7 @@ class Input {
  private:
   Device device_;
   Dtype dtype_;
-  std::unique_ptr<Feed> images_, labels_;
+  std::unique_ptr<Feed> feed_;
   std::vector<Batch> places_;  // one per number of images
 };
 

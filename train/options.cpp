@@ -201,8 +201,8 @@ void add_options(CLI::App& app, const AppHelp& about, TrainOptions& o) {
       ->check(one_of({"cpu", "cuda"}));
   device("--precision", o.precision, "NAME",
          "fp32; tf32: products round f32 to 10 bits of mantissa;\n"
-         "bf16: activations and products in 16 bits, weights,\n"
-         "their gradients and all sums in f32. The CPU has fp32")
+         "bf16: activations and products in 16 bits, weights\n"
+         "and all sums in f32. The CPU has fp32")
       ->check(one_of(precision_names()));
   device("--graphs", o.graphs, "on|off",
          "cuda: record a step once and replay it, which spares\n"

@@ -10,6 +10,9 @@ constexpr int kDirectSteps = 2;
 bool same_place(const Tensor& a, const Tensor& b) {
   return a.raw() == b.raw() && a.shape() == b.shape();
 }
+bool same_place(const Batch& a, const Batch& b) {
+  return same_place(a.images, b.images) && same_place(a.labels, b.labels);
+}
 
 }  // namespace
 
@@ -43,24 +46,23 @@ Tensor StepRunner::run_directly(const Batch& batch) {
 // The tensors that a recording keeps make sure that nothing else comes to lie where they are.
 const StepRunner::Recorded& StepRunner::recorded(const Batch& batch) {
   for (const Recorded& r : recordings_)
-    if (same_place(r.batch.images, batch.images) &&
-        same_place(r.gradients, parameters_.gradients()))
-      return r;
+    if (same_place(r.batch, batch) && same_place(r.gradients, parameters_.gradients())) return r;
   Recorded r{.batch = batch, .gradients = parameters_.gradients()};
   struct Collector : Hooks {
+    Collector(Tape& of, Hooks& usual) : tape(of), hooks(usual) { tape.set_hooks(this); }
+    ~Collector() override { tape.set_hooks(&hooks); }
     void on_grad_ready(Parameter& p) override { ready.push_back({&p, p.ready}); }
-    bool wants_ready_events() const override { return events; }
-    bool events = false;
+    bool wants_ready_events() const override { return hooks.wants_ready_events(); }
+    Tape& tape;
+    Hooks& hooks;
     std::vector<Ready> ready;
-  } collector;
-  collector.events = hooks_.wants_ready_events();
+  } collector(tape_, hooks_);
 
   Backend& backend = r.gradients.backend();
   Var loss;
-  tape_.set_hooks(&collector);
   r.forward = backend.record([&] { loss = forward_(batch); });
   r.backward = backend.record([&] { tape_.backward(loss, parameters_); });
-  tape_.set_hooks(&hooks_);
+  require(r.forward && r.backward, "{} cannot record", parameters_.device().name());
   r.loss = loss.value;
   r.ready = std::move(collector.ready);
   return recordings_.emplace_back(std::move(r));

@@ -159,7 +159,8 @@ void say_what_runs(const Summary& s, const std::string& net, const DataSplit& da
   fmt::print("model: {}, {} parameters; {}, {}{}, {}{}, batch {}\n", net, s.parameters, o.algo,
              count(o.workers, "worker"),
              o.algo == "ps-sync" ? " and " + count(o.servers, "server") : "",
-             count(o.threads, "thread"), o.workers > 1 ? " each" : "", o.batch);
+             o.device == "cpu" ? count(o.threads, "thread") : "cuda " + o.precision,
+             o.workers > 1 ? " each" : "", o.batch);
   if (o.algo != "single")
     fmt::print("network: {}, link {}, compression {}\n", mpi_launch() ? "MPI" : "threads", o.link,
                o.compress);

@@ -1,6 +1,7 @@
 #include "train/worker.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "autograd/ops.h"
 #include "dist/transport/mpi_launch.h"
@@ -105,11 +106,11 @@ Worker::Worker(const Task& task, const DataSplit& data, const TrainOptions& o,
                                       .bytes = !replica_.device().is_cpu(),
                                       .threads = loader_threads(data, o)});
   if (!o.trace.empty()) spans_.keep_events();
-  if (!replica_.device().is_cpu()) spans_.follow(replica_.device().backend());
 }
 
 void Worker::step(std::int64_t t) {
   Backend& backend = replica_.device().backend();
+  if (std::exchange(resumes_, false) && !replica_.device().is_cpu()) spans_.follow(backend);
   spans_.set_iteration(t);
   random_ = Random(options_.seed, Purpose::dropout)
                 .split(static_cast<std::uint64_t>(t))
@@ -144,6 +145,7 @@ std::vector<double> Worker::take_losses(bool all) {
     spans_.settle(oldest.iteration);
     losses.push_back(oldest.loss.item());
   }
+  resumes_ = resumes_ || all;
   return losses;
 }
 
@@ -178,7 +180,7 @@ void Worker::set_statistics(std::span<const double> values) {
     }
 }
 
-std::int64_t Worker::count_correct() {
+std::int64_t Worker::count_correct() try {
   std::int64_t correct = 0;
   for (std::int64_t b = 0; b < test_data_.batches_per_epoch(); ++b) {
     const Batch loaded = test_data_.next();
@@ -189,6 +191,8 @@ std::int64_t Worker::count_correct() {
     correct += logits.value.backend().count_correct(logits.value, batch.labels);
   }
   return correct;
+} catch (const OutOfMemory& e) {
+  explain(e);
 }
 
 Batch Worker::next_batch() {

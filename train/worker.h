@@ -99,6 +99,7 @@ class Worker {
   Random random_;  // of the iteration
   StepRunner steps_;
   std::deque<Queued> queued_;
+  bool resumes_ = true;  // something else than steps has been done since the last one
 };
 
 }  // namespace tandem

@@ -1,6 +1,7 @@
 #include "dist/param_server/ps_sync.h"
 
 #include <numeric>
+#include <optional>
 
 #include "dist/finite.h"
 #include "dist/host_staging.h"
@@ -42,11 +43,11 @@ EventPtr PsSync::push_and_pull(std::int64_t t, const EventPtr& ready) {
   segments.order.resize(exchanges_.size());
   std::iota(segments.order.begin(), segments.order.end(), 0);
   gradient_->begin(c_.parameters.gradients(), ready, segments);
-  if (ready) {  // what comes after is communication, this is not
-    const Spans::Scope span(spans, SpanKind::wait);
-    ready->wait();
+  {
+    std::optional<Spans::Scope> until_backward_is_done;
+    if (ready) until_backward_is_done.emplace(spans, SpanKind::wait);
+    require_finite(c_.parameters, *gradient_, t);
   }
-  require_finite(c_.parameters, *gradient_, t);
 
   const Spans::Scope span(spans, SpanKind::communicate);
   for (const std::int64_t segment : segments.order) {

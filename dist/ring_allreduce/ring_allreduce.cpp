@@ -89,9 +89,11 @@ void RingAllReduce::begin_receive(std::size_t step, std::size_t i, Staging& valu
   if (!coming) return;
   Slot& slot = slots_[i];
   const std::span<std::byte> place = values.packed(*coming);
-  const bool partial = plan_[step].phase == RingStep::Phase::reduce_scatter;
-  slot.received = transport_.receive(left_, Tag::ring,
-                                     partial ? std::span(slot.partial).first(place.size()) : place);
+  if (plan_[step].phase == RingStep::Phase::reduce_scatter)
+    slot.received =
+        transport_.receive_in_place(left_, Tag::ring, std::span(slot.partial).first(place.size()));
+  else
+    slot.received = transport_.receive(left_, Tag::ring, place);
 }
 
 // Waits for a segment, adds this rank's values if the sum is partial, and sends it on.
@@ -103,11 +105,12 @@ void RingAllReduce::take_in(std::size_t step, std::size_t i, Staging& values) {
   if (const auto coming = segment(now.receive_share, i)) {
     const std::span<std::byte> place = values.packed(*coming);
     if (partial) values.wait(*coming);  // while the sum is on its way
-    transport_.wait(slot.received);
+    transport_.await(slot.received);
     if (partial) {
       const Spans::Scope span(spans_, SpanKind::compress);
-      add_received(compressor_, slot.partial, cut_.elements_of(*coming), place);
+      add_received(compressor_, slot.received->message(), cut_.elements_of(*coming), place);
     }
+    slot.received.reset();
     if (step + 1 < plan_.size()) sending = transport_.send(right_, Tag::ring, place);
     if (now.completes || !partial) values.put(*coming);
   }

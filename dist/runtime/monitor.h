@@ -16,7 +16,14 @@ namespace tandem {
 // Whether threads look for a moment before they sleep. To be woken can take as long as a message;
 // but who looks needs a core, and there are some to spare only where the computation is elsewhere.
 inline std::atomic<bool> cores_to_spare = false;
-inline constexpr auto kMomentToLook = std::chrono::microseconds(100);
+
+// Returns when it holds, at `most`, or after a moment.
+template <class Holds>
+void look_for_a_moment(Holds&& holds, Clock::time_point most = Clock::time_point::max()) {
+  if (!cores_to_spare.load(std::memory_order_relaxed)) return;
+  const auto end = std::min(most, Clock::now() + std::chrono::milliseconds(1));
+  while (!holds() && Clock::now() < end) std::this_thread::yield();
+}
 
 template <class State>
 class Monitor {
@@ -33,7 +40,10 @@ class Monitor {
   // Waits until holds(state), then returns f(state); both are called alone.
   template <class Holds, class F>
   decltype(auto) wait(Holds&& holds, F&& f) {
-    look([&] { return holds(state_); }, Clock::time_point::max());
+    look_for_a_moment([&] {
+      const std::lock_guard lock(mutex_);
+      return holds(state_);
+    });
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return holds(state_); });
     return std::forward<F>(f)(state_);
@@ -42,26 +52,11 @@ class Monitor {
   // Waits until holds(state) or until the time has come; whether it holds.
   template <class Holds>
   bool wait_until(Clock::time_point time, Holds&& holds) {
-    look([&] { return holds(state_); }, time);
     std::unique_lock lock(mutex_);
     return changed_.wait_until(lock, time, [&] { return holds(state_); });
   }
 
  private:
-  // Returns when it holds, or after a moment.
-  template <class Holds>
-  void look(Holds&& holds, Clock::time_point most) {
-    if (!cores_to_spare.load(std::memory_order_relaxed)) return;
-    const auto end = std::min(most, Clock::now() + kMomentToLook);
-    do {
-      {
-        const std::lock_guard lock(mutex_);
-        if (holds()) return;
-      }
-      std::this_thread::yield();
-    } while (Clock::now() < end);
-  }
-
   std::mutex mutex_;
   std::condition_variable changed_;
   State state_;

@@ -1,6 +1,7 @@
 #include "dist/timing/spans.h"
 
 #include <algorithm>
+#include <exception>
 
 namespace tandem {
 
@@ -12,18 +13,22 @@ void Spans::end(const Scope& scope) {
   if (keep_events_) events_.push_back({scope.kind_, iteration_, scope.begin_, now});
 }
 
-void Spans::end_on_device(const Scope& scope) {
+void Spans::end_on_device(const Scope& scope) noexcept {
   if (scope.kind_ == SpanKind::data) {
     data_begin_ = scope.begin_;
     data_end_ = Clock::now();
   }
-  if (scope.queued_)
+  if (!scope.queued_) return;
+  try {
     queued_.push_back({scope.kind_, iteration_, scope.queued_,
                        device_->record_event(tandem::Event::Timing::on), data_begin_, data_end_});
+  } catch (const std::exception&) {  // the GPU has failed: whoever uses it next will say so
+  }
 }
 
 void Spans::follow(Backend& device) {
   device_ = &device;
+  queued_.clear();
   last_event_ = device.record_event(tandem::Event::Timing::on);
   last_event_->wait();
   last_end_ = Clock::now();

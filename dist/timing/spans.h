@@ -46,10 +46,10 @@ class Spans {
     Scope(Spans& spans, SpanKind kind)
         : spans_(spans),
           kind_(kind),
+          queued_(spans.on_device(kind) ? spans.device_->record_event(tandem::Event::Timing::on)
+                                        : nullptr),
           outer_(std::exchange(spans.innermost_, this)),
-          begin_(Clock::now()) {
-      if (spans.on_device(kind)) queued_ = spans.device_->record_event(tandem::Event::Timing::on);
-    }
+          begin_(Clock::now()) {}
     ~Scope() {
       spans_.innermost_ = outer_;
       if (spans_.device_)
@@ -64,15 +64,16 @@ class Spans {
     friend Spans;
     Spans& spans_;
     SpanKind kind_;
+    EventPtr queued_;  // where a GPU does it
     Scope* outer_;
     Clock::time_point begin_;
-    EventPtr queued_;    // where a GPU does it
     double inside_ = 0;  // seconds that spans inside this one have taken
   };
 
   double seconds(SpanKind kind) const { return seconds_[static_cast<std::size_t>(kind)]; }
 
-  // From now on forward, backward and update are timed by this GPU. It must outlive the spans.
+  // From now on forward, backward and update are timed by this GPU, which has nothing to do now. To
+  // be called again after anything that is not to be counted as waiting. It must outlive the spans.
   void follow(Backend& device);
   // Enters what the GPU has done, up to this iteration. It must be done.
   void settle(std::int64_t iteration);
@@ -96,7 +97,7 @@ class Spans {
            (kind == SpanKind::forward || kind == SpanKind::backward || kind == SpanKind::update);
   }
   void end(const Scope& scope);
-  void end_on_device(const Scope& scope);
+  void end_on_device(const Scope& scope) noexcept;
   void enter(SpanKind kind, std::int64_t iteration, Clock::time_point begin, Clock::time_point end);
   void settle(const Queued& queued);
 

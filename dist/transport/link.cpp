@@ -82,6 +82,7 @@ class Link : public Transport {
     auto own = begin_operation(Operation::Kind::receive, from, tag, bytes.size());
     own->state = LinkOperation::State::expected;
     own->memory = bytes.data();
+    own->data = bytes.data();
     own->inner = inner_->receive(from, tag, own->packet.all());
     return own;
   }

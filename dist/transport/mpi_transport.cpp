@@ -85,6 +85,7 @@ class MpiTransport : public Transport {
 
   Request receive(int from, Tag tag, std::span<std::byte> bytes) override {
     auto own = make(Operation::Kind::receive, from, tag, bytes.size());
+    own->data = bytes.data();
     check(MPI_Irecv(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE,
                     from == kAnyRank ? MPI_ANY_SOURCE : from, static_cast<int>(tag), MPI_COMM_WORLD,
                     &own->request),

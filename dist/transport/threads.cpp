@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <thread>
+#include <utility>
 
 #include "tensor/error.h"
 
@@ -10,13 +12,23 @@ namespace tandem {
 struct ThreadsNetwork::ThreadsOperation final : Operation {
   ThreadsOperation(Kind k, int with, Tag what, std::byte* at, std::size_t size, ThreadsNetwork& in,
                    int begun_by)
-      : Operation(k, with, what, size), memory(at), network(in), rank(begun_by) {}
+      : Operation(k, with, what, size), memory(at), network(in), rank(begun_by) {
+    if (k == Kind::receive) data = at;
+  }
   ~ThreadsOperation() override {
-    // Both halves meet under the lock of the receiver's mailbox: here it is in the list or done.
-    if (!is_done.load(std::memory_order_acquire))
-      network.mailboxes_[receiver()]->change([this](Mailbox& mailbox) {
-        (kind == Kind::send ? mailbox.sends : mailbox.receives).remove(this);
-      });
+    if (lender) {  // the message has been read
+      const int sender = lender->rank;
+      lender->is_done.store(true, std::memory_order_release);
+      network.mailboxes_[static_cast<std::size_t>(sender)]->change([](Mailbox&) {});
+      return;
+    }
+    if (is_done.load(std::memory_order_acquire)) return;
+    // Given up. Both halves meet under the lock of the receiver's mailbox: it is in the list, or
+    // the other half is copying or reading, which does not take long.
+    const bool met = network.mailboxes_[receiver()]->change([this](Mailbox& mailbox) {
+      return (kind == Kind::send ? mailbox.sends : mailbox.receives).remove(this) == 0;
+    });
+    while (met && !is_done.load(std::memory_order_acquire)) std::this_thread::yield();
   }
   std::size_t receiver() const {
     return static_cast<std::size_t>(kind == Kind::send ? peer : rank);
@@ -24,7 +36,9 @@ struct ThreadsNetwork::ThreadsOperation final : Operation {
 
   std::byte* memory;
   ThreadsNetwork& network;
-  int rank;  // whose operation this is
+  int rank;                            // whose operation this is
+  bool in_place = false;               // a receive that reads the message where it is
+  ThreadsOperation* lender = nullptr;  // whose message it is; waits until this one is destroyed
   std::atomic<bool> is_done = false;
 };
 
@@ -46,11 +60,17 @@ class ThreadsTransport : public Transport {
     return begin(Operation::Kind::receive, from, tag, bytes.data(), bytes.size());
   }
 
+  Request receive_in_place(int from, Tag tag, std::span<std::byte> bytes) override {
+    return begin(Operation::Kind::receive, from, tag, bytes.data(), bytes.size(), true);
+  }
+
   bool wait_any_until(std::span<Request* const> requests, Clock::time_point time) override {
-    const bool ended = own_mailbox().wait_until(time, [&](const auto&) {
+    const auto over = [&] {
       return network_.failed_ || std::any_of(requests.begin(), requests.end(),
                                              [&](const Request* r) { return done(*r); });
-    });
+    };
+    look_for_a_moment(over, time);
+    const bool ended = own_mailbox().wait_until(time, [&](const auto&) { return over(); });
     if (network_.failed_)
       network_.reason_.change([](const std::string& reason) { throw JobFailed(reason); });
     return ended;
@@ -70,30 +90,32 @@ class ThreadsTransport : public Transport {
     return *network_.mailboxes_[static_cast<std::size_t>(rank_)];
   }
 
-  Request begin(Operation::Kind kind, int peer, Tag tag, std::byte* memory, std::size_t bytes) {
+  Request begin(Operation::Kind kind, int peer, Tag tag, std::byte* memory, std::size_t bytes,
+                bool in_place = false) {
     require(peer < size() && peer != rank_ && (peer >= 0 || kind == Operation::Kind::receive),
             "rank {} addressed rank {} of {}", rank_, peer, size());
     auto own = std::make_unique<ThreadsOperation>(kind, peer, tag, memory, bytes, network_, rank_);
-    // Whose operation met this one, if there was one waiting.
-    const int other = network_.mailboxes_[own->receiver()]->change([&](auto& mailbox) {
-      const bool sending = kind == Operation::Kind::send;
-      auto& waiting = sending ? mailbox.receives : mailbox.sends;
-      const auto match = std::find_if(waiting.begin(), waiting.end(), [&](ThreadsOperation* o) {
-        return sending ? meet(*own, *o) : meet(*o, *own);
-      });
-      if (match == waiting.end()) {
-        (sending ? mailbox.sends : mailbox.receives).push_back(own.get());
-        return rank_;
-      }
-      ThreadsOperation& found = **match;
-      const int found_rank = found.rank;
-      sending ? deliver(*own, found) : deliver(found, *own);
-      waiting.erase(match);
-      own->is_done.store(true, std::memory_order_release);
-      found.is_done.store(true, std::memory_order_release);  // from here on its owner may end it
-      return found_rank;
-    });
-    if (other != rank_) wake(other);
+    own->in_place = in_place;
+    const bool sending = kind == Operation::Kind::send;
+    // Its other half, if that was waiting; from here on it is in no list.
+    ThreadsOperation* const found =
+        network_.mailboxes_[own->receiver()]->change([&](auto& mailbox) -> ThreadsOperation* {
+          auto& waiting = sending ? mailbox.receives : mailbox.sends;
+          const auto match = std::find_if(waiting.begin(), waiting.end(), [&](ThreadsOperation* o) {
+            return sending ? meet(*own, *o) : meet(*o, *own);
+          });
+          if (match == waiting.end()) {
+            (sending ? mailbox.sends : mailbox.receives).push_back(own.get());
+            return nullptr;
+          }
+          ThreadsOperation* other = *match;
+          waiting.erase(match);
+          return other;
+        });
+    if (!found) return own;
+    const int other = found->rank;
+    sending ? deliver(*own, *found) : deliver(*found, *own);
+    wake(other);
     return own;
   }
 
@@ -101,12 +123,30 @@ class ThreadsTransport : public Transport {
     return send.tag == receive.tag && (receive.peer == kAnyRank || receive.peer == send.rank);
   }
 
-  static void deliver(const ThreadsOperation& send, ThreadsOperation& receive) {
-    require(send.bytes <= receive.bytes, "rank {} sent {} bytes to rank {}, which expects {}",
-            send.rank, send.bytes, receive.rank, receive.bytes);
-    if (send.bytes > 0) std::memcpy(receive.memory, send.memory, send.bytes);
+  // From when it is done on, an operation's owner may end it. Without a lock: other messages to the
+  // same rank need not wait for the copy.
+  static void deliver(ThreadsOperation& send, ThreadsOperation& receive) {
+    const auto [from, to] = std::pair(send.rank, receive.rank);
+    const auto [sent, expected] = std::pair(send.bytes, receive.bytes);
+    if (sent > expected) {  // a mistake, but nobody shall wait for ever
+      finish(send);
+      finish(receive);
+      require(false, "rank {} sent {} bytes to rank {}, which expects {}", from, sent, to,
+              expected);
+    }
     receive.bytes = send.bytes;
     receive.source = send.rank;
+    if (receive.in_place) {
+      receive.data = send.memory;
+      receive.lender = &send;
+    } else {
+      if (send.bytes > 0) std::memcpy(receive.memory, send.memory, send.bytes);
+      finish(send);
+    }
+    finish(receive);
+  }
+  static void finish(ThreadsOperation& operation) {
+    operation.is_done.store(true, std::memory_order_release);
   }
 
   void wake(int rank) {

@@ -1,5 +1,5 @@
 // Ranks that are threads of one process: a message is copied once, from the sender's memory into
-// the receiver's.
+// the receiver's, or read where it is.
 #pragma once
 
 #include <atomic>

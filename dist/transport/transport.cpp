@@ -7,7 +7,7 @@ std::string name_of_rank(int rank) {
   return rank == kAnyRank ? "any rank" : fmt::format("rank {}", rank);
 }
 
-int Transport::wait(Request& request, double seconds) {
+void Transport::await(Request& request, double seconds) {
   Request* const one[] = {&request};
   if (!wait_any_until(one, Clock::now() + from_seconds(seconds)))
     throw SystemError("{} for {:g} s (--stall-timeout)",
@@ -15,6 +15,10 @@ int Transport::wait(Request& request, double seconds) {
                           ? name_of_rank(request->peer) + " has not taken what was sent to it"
                           : "nothing has come from " + name_of_rank(request->peer),
                       seconds);
+}
+
+int Transport::wait(Request& request, double seconds) {
+  await(request, seconds);
   if (!request) return -1;
   const int other = request->kind == Operation::Kind::send ? request->peer : request->source;
   request.reset();

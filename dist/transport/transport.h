@@ -41,6 +41,10 @@ struct Operation {
   Tag tag;
   std::size_t bytes;  // of the message; of a receive, the most it takes until it is done
   int source = -1;    // of a receive that is done: who sent it
+  // Of a receive: where the message is when it is done.
+  const std::byte* data = nullptr;
+
+  std::span<const std::byte> message() const { return {data, bytes}; }
 
  protected:
   Operation(Kind k, int with, Tag what, std::size_t size)
@@ -64,6 +68,11 @@ class Transport {
     return begin_send(to, tag, bytes);
   }
   virtual Request receive(int from, Tag tag, std::span<std::byte> bytes) = 0;
+  // The same for a message that is read once: it may stay where the sender has it until the request
+  // is destroyed, and the sender's is done only then. To be waited for with await().
+  virtual Request receive_in_place(int from, Tag tag, std::span<std::byte> bytes) {
+    return receive(from, tag, bytes);
+  }
 
   // Waits until one of the requests is done or until the time has come; whether one is. Empty
   // requests count as done.
@@ -78,6 +87,9 @@ class Transport {
   // SystemError, naming that rank, if it takes longer than the stall timeout, or than `seconds`.
   int wait(Request& request) { return wait(request, stall_timeout_s_); }
   int wait(Request& request, double seconds);
+  // The same, but the request stays.
+  void await(Request& request) { await(request, stall_timeout_s_); }
+  void await(Request& request, double seconds);
 
   void send_and_wait(int to, Tag tag, std::span<const std::byte> bytes);
   int receive_and_wait(int from, Tag tag, std::span<std::byte> bytes);  // returns the sender

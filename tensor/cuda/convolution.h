@@ -1,5 +1,5 @@
-// Convolutions by cuDNN's graph API. Which engine is fastest for a shape is measured the first time
-// it is met, and remembered.
+// Convolutions by cuDNN's graph API, and as products where that is faster. Which engine is fastest
+// for a shape is measured the first time it is met, and remembered.
 #pragma once
 
 #include <memory>
@@ -7,13 +7,14 @@
 
 #include "tensor/backend.h"
 #include "tensor/cuda/context.h"
+#include "tensor/cuda/products.h"
 
 namespace tandem::cuda {
 
 // One per worker. Tensors are f32 or bf16, all of one type, except bias and dfilter, which are f32.
 class Convolutions {
  public:
-  explicit Convolutions(Context& context);
+  Convolutions(Context& context, Products& products);  // of the same context
   ~Convolutions();
 
   // y = x * filter, plus bias if it is defined, then ReLU if asked for. With y in bf16 the bias may

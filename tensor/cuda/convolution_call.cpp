@@ -4,33 +4,55 @@
 
 namespace tandem::cuda {
 
+namespace {
+
 // Few channels, as those of an image, suit no fast engine: to fold pixels, or to put zeros behind
 // the channels, may pay.
-std::vector<ConvolutionForm> plain_forms(const ConvolutionCall& call) {
+bool can_be_folded(const ConvolutionCall& call) {
   constexpr std::int64_t kFew = 4;
-  const std::int64_t channels = call.channels();
   const Convolution& o = call.convolution;
-  const auto rounded = [](std::int64_t count, std::int64_t unit) {
-    return (count + unit - 1) / unit * unit;
-  };
-  const std::int64_t widest = call.type() == Type::bf16 ? 8 : 4;
-  std::vector<ConvolutionForm> forms;
-  const auto add = [&](const ConvolutionForm& form) {
-    const auto same = [&](const ConvolutionForm& f) {
-      return f.channels == form.channels && f.folded == form.folded;
-    };
-    if (std::ranges::none_of(forms, same)) forms.push_back(form);
-  };
-  if (call.direction != Direction::data_gradient && channels <= kFew && o.groups == 1 &&
-      o.dilation == 1 && o.stride > 1 && o.stride <= 4)
-    for (const std::int64_t unit : {std::int64_t{16}, widest})
-      add({rounded(o.stride * o.stride * channels, unit), true, false, call.type()});
+  return call.direction != Direction::data_gradient && call.channels() <= kFew && o.groups == 1 &&
+         o.dilation == 1 && o.stride > 1 && o.stride <= 4;
+}
 
-  if (o.groups == 1)
-    for (const std::int64_t unit : {widest, std::int64_t{4}})
-      add({rounded(channels, unit), false, false, call.type()});
-  add({channels, false, false, call.type()});
+std::int64_t rounded(std::int64_t count, std::int64_t unit) {
+  return (count + unit - 1) / unit * unit;
+}
+
+// Channels when folded.
+std::int64_t channels_folded(const ConvolutionCall& call, std::int64_t unit) {
+  return rounded(call.convolution.stride * call.convolution.stride * call.channels(), unit);
+}
+
+// Channels in 16 bytes.
+std::int64_t widest(const ConvolutionCall& call) { return call.type() == Type::bf16 ? 8 : 4; }
+
+}  // namespace
+
+std::vector<ConvolutionForm> plain_forms(const ConvolutionCall& call) {
+  std::vector<ConvolutionForm> forms;
+  const auto add = [&](std::int64_t channels, bool folded) {
+    const auto same = [&](const ConvolutionForm& f) {
+      return f.channels == channels && f.folded == folded;
+    };
+    if (std::ranges::none_of(forms, same))
+      forms.push_back({.channels = channels, .folded = folded, .filter_gradient = call.type()});
+  };
+  if (can_be_folded(call))
+    for (const std::int64_t unit : {std::int64_t{16}, widest(call)})
+      add(channels_folded(call, unit), true);
+
+  if (call.convolution.groups == 1)
+    for (const std::int64_t unit : {widest(call), std::int64_t{4}})
+      add(rounded(call.channels(), unit), false);
+  add(call.channels(), false);
   return forms;
+}
+
+std::optional<ConvolutionForm> unrolled_form(const ConvolutionCall& call) {
+  if (call.direction != Direction::filter_gradient || !can_be_folded(call)) return std::nullopt;
+  return ConvolutionForm{
+      .channels = channels_folded(call, widest(call)), .folded = true, .unrolled = true};
 }
 
 Fold fold_of_filter(const ConvolutionCall& call, const ConvolutionForm& form) {

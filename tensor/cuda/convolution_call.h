@@ -1,8 +1,9 @@
-// A call of a convolution, and the ways to put it to cuDNN.
+// A call of a convolution, and the forms in which it can be computed.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,16 +33,20 @@ struct ConvolutionCall {
   std::int64_t channels() const { return x.size(3); }
 };
 
-// How a call is put to cuDNN.
+// How a call is put to cuDNN, or to cuBLAS.
 struct ConvolutionForm {
   std::int64_t channels = 0;         // of x and the filter, where they have fewer with zeros behind
   bool folded = false;               // the stride's pixels are channels: see kernels.h
+  bool unrolled = false;             // folded, then a product with the matrix of all windows
   bool fused = false;                // cuDNN adds the bias and applies ReLU itself
-  Type filter_gradient = Type::f32;  // what cuDNN writes; it becomes f32 afterwards
+  Type filter_gradient = Type::f32;  // what is written first; it becomes f32 afterwards
 };
 
-// Those in which only the channels differ; what is likely to be fast comes first.
+// Those for cuDNN in which only the channels differ; what is likely to be fast comes first.
 std::vector<ConvolutionForm> plain_forms(const ConvolutionCall& call);
+
+// The form for cuBLAS, where there is one.
+std::optional<ConvolutionForm> unrolled_form(const ConvolutionCall& call);
 
 // How a folded form folds them.
 Fold fold_of_x(const ConvolutionCall& call, const ConvolutionForm& form);

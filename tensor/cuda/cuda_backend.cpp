@@ -66,7 +66,7 @@ class CudaBackend : public Backend {
                 [](void* data) { cudaFree(data); }),
         context_(o.index, o.precision, o.deterministic),
         products_(context_),
-        convolutions_(context_),
+        convolutions_(context_, products_),
         side_(o.index, o.precision, o.deterministic),
         side_products_(side_) {}
   ~CudaBackend() override { cudaStreamSynchronize(context_.stream); }
@@ -103,7 +103,7 @@ class CudaBackend : public Backend {
   }
 
   EventPtr record_event(Event::Timing timing) override {
-    auto event = std::make_shared<cuda::CudaEvent>(timing);
+    auto event = events_->take(timing);
     event->record(stream(), recording_);
     return event;
   }
@@ -332,6 +332,7 @@ class CudaBackend : public Backend {
   Context side_;  // for what is done beside
   cuda::Products side_products_;
   cuda::CudaEvent forked_, joined_;
+  std::shared_ptr<cuda::EventPool> events_ = std::make_shared<cuda::EventPool>();
   bool recording_ = false, has_recorded_ = false;
 };
 

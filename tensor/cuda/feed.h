@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <vector>
 
 #include "tensor/cuda/context.h"
 #include "tensor/cuda/event.h"
@@ -8,8 +9,8 @@
 
 namespace tandem::cuda {
 
-// Copies on a stream of its own into one of two buffers, so that a batch travels while the one
-// before it is computed with; from there it goes to its place when the compute stream gets there.
+// Copies on a stream of its own into one of two slots, so that a batch travels while the one before
+// it is computed with; from there it goes to its place when the compute stream gets there.
 class CudaFeed : public Feed {
  public:
   CudaFeed(Context& context, const ByteScale& scale);
@@ -17,17 +18,22 @@ class CudaFeed : public Feed {
   CudaFeed(const CudaFeed&) = delete;
   CudaFeed& operator=(const CudaFeed&) = delete;
 
-  void bring(const Tensor& from, const Tensor& to) override;
+  void bring(std::span<const Move> moves) override;
 
  private:
-  struct Slot {
+  struct Part {
     Tensor host;  // kept until it has arrived
     void* data = nullptr;
     std::size_t bytes = 0;
+  };
+  struct Slot {
+    std::vector<Part> parts;
     CudaEvent arrived, consumed;
   };
 
-  static void* copied(const std::vector<float>& values);
+  void* copied(const std::vector<float>& values) const;
+  static void grow(Slot& slot, Part& part, std::size_t bytes);
+  void put_in_place(const Part& part, const Tensor& to) const;
 
   Context& context_;
   cudaStream_t stream_ = nullptr;

@@ -8,9 +8,9 @@ namespace {
 
 [[noreturn]] void refuse() {
   throw UserError(
-      "--device cuda: this build of Tandem has no CUDA backend, because nvcc was not found; build "
-      "it "
-      "where the CUDA Toolkit and cuDNN are, or use --device cpu");
+      "--device cuda: this build of Tandem has no CUDA backend (it needs nvcc and cuDNN, and "
+      "neither "
+      "CUDA=0 nor SAN); use --device cpu");
 }
 
 }  // namespace

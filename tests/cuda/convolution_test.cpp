@@ -1,9 +1,14 @@
 // Convolutions of the GPU beside the CPU's, in every precision. Every call is made twice: first an
 // algorithm is chosen, then the choice is used.
+#include "tensor/cuda/convolution_forms.h"
+#include "tensor/cuda/engine_search.h"
 #include "tests/cuda/compare.h"
 
 using namespace tandem;
 using namespace tandem::test;
+using cuda::ConvolutionCall;
+using cuda::ConvolutionForm;
+using cuda::Direction;
 
 namespace {
 
@@ -66,7 +71,113 @@ void check_all(const std::vector<Case>& cases) {
   }
 }
 
+// A call on the GPU, made on the CPU already.
+struct Trial {
+  ConvolutionCall call;
+  Both result;
+  double typical;
+};
+
+// `more` is bias and ReLU, or to accumulate.
+Trial trial_of(const Sides& sides, const Case& c, Direction direction, bool more) {
+  const Both x = sides.random(c.x, 1), filter = sides.random(c.filter, 2);
+  const Both bias = sides.random_f32({c.filter[0]}, 3), dy = sides.random(c.y(), 4);
+  Trial trial{{direction, c.convolution, x.gpu, filter.gpu, dy.gpu},
+              {},
+              typical(c.filter[1] * c.filter[2] * c.filter[3])};
+  Both& result = trial.result;
+  Backend& cpu = sides.cpu.backend();
+  switch (direction) {
+    case Direction::forward:
+      result = sides.random(c.y(), 5);
+      if (more) trial.call.bias = bias.gpu;
+      trial.call.relu = more;
+      cpu.conv2d(c.convolution, x.cpu, filter.cpu, more ? bias.cpu : Tensor(), more, result.cpu);
+      break;
+    case Direction::data_gradient:
+      result = sides.random(c.x, 6);
+      trial.call.accumulate = more;
+      cpu.conv2d_data_gradient(c.convolution, dy.cpu, filter.cpu, result.cpu, more);
+      break;
+    case Direction::filter_gradient:
+      result = sides.random_f32(c.filter, 7);
+      trial.call.accumulate = more;
+      trial.typical = typical(c.y().count() / c.filter[0]);
+      cpu.conv2d_filter_gradient(c.convolution, x.cpu, dy.cpu, result.cpu, more);
+      break;
+  }
+  trial.call.output() = result.gpu;
+  return trial;
+}
+
+// The context has a stream of its own, beside that of the tensors' backend.
+template <class F>
+void apart(F&& f) {
+  cuda::check(cudaDeviceSynchronize(), "waiting for the GPU");
+  f();
+  cuda::check(cudaDeviceSynchronize(), "waiting for the GPU");
+}
+
+void check_forms(const Sides& sides, const Case& c) {
+  CAPTURE(name_of(sides.precision));
+  CAPTURE(c.text());
+  // Deterministic: of every form the first engine that works is as good as any.
+  cuda::Context context(0, sides.precision, true);
+  cuda::Products products(context);
+  for (const Direction direction :
+       {Direction::forward, Direction::data_gradient, Direction::filter_gradient})
+    for (const bool more : {false, true}) {
+      const auto make = [&] { return trial_of(sides, c, direction, more); };
+      CAPTURE(cuda::text_of(make().call));
+      CAPTURE(more);
+      int computed = 0;
+      for (const ConvolutionForm& form : cuda::plain_forms(make().call)) {
+        CAPTURE(form.channels);
+        CAPTURE(form.folded);
+        const Trial trial = make();
+        std::optional<cuda::dnn::FoundEngine> found;
+        apart([&] {
+          cuda::execute(context, trial.call, form, [&](const cuda::dnn::Operands& operands) {
+            found = cuda::dnn::search_engine(context, cuda::graph_of(trial.call, form), operands);
+          });
+        });
+        if (!found) continue;
+        ++computed;
+        check_near(trial.result, tolerance(sides.precision), trial.typical);
+      }
+      CHECK(computed > 0);
+
+      const auto form = cuda::unrolled_form(make().call);
+      CHECK(form.has_value() == (direction == Direction::filter_gradient));
+      if (!form) continue;
+      const cuda::Fold folded = cuda::fold_of_filter(make().call, *form);
+      const auto image_bytes = static_cast<std::size_t>(c.y()[1] * c.y()[2] * folded.out_height *
+                                                        folded.out_width * folded.out_channels) *
+                               bytes_of(sides.dtype);
+      for (const std::size_t images : {0, 2, 100}) {
+        CAPTURE(images);
+        const Trial trial = make();
+        apart([&] {
+          cuda::execute_unrolled(context, products, trial.call, *form, images * image_bytes);
+        });
+        check_near(trial.result, tolerance(sides.precision), trial.typical);
+      }
+    }
+}
+
 }  // namespace
+
+TEST_CASE("cuda: convolution: the shapes of first layers in every form") {
+  const Case cases[] = {{{3, 31, 29, 3}, {10, 7, 7, 3}, {2, 3}},
+                        {{5, 30, 33, 3}, {16, 7, 7, 3}, {2, 3}},
+                        {{3, 43, 38, 3}, {24, 11, 11, 3}, {4, 2}},
+                        {{3, 43, 38, 1}, {7, 11, 8, 1}, {4, 0}},
+                        {{3, 14, 15, 4}, {8, 1, 1, 4}, {3, 0}}};  // windows without overlap
+  for (const Precision precision : kPrecisions) {
+    const Sides sides(precision);
+    for (const Case& c : cases) check_forms(sides, c);
+  }
+}
 
 TEST_CASE("cuda: convolution: windows and strides and paddings and dilations and groups") {
   std::vector<Case> cases;
@@ -92,6 +203,7 @@ TEST_CASE("cuda: convolution: channels that do and do not fill vectors") {
 TEST_CASE("cuda: convolution: the shapes of the nets in small") {
   check_all({{{2, 31, 31, 3}, {24, 11, 11, 3}, {4, 2}},  // AlexNet's first
              {{2, 27, 27, 3}, {16, 7, 7, 3}, {2, 3}},    // ResNet's first
+             {{3, 31, 29, 3}, {10, 7, 7, 3}, {2, 3}},    // the same, of odd sizes
              {{2, 16, 16, 3}, {32, 5, 5, 3}, {1, 2}},    // the CIFAR net's first
              {{2, 14, 14, 24}, {100, 3, 3, 24}, {2, 1}},
              {{2, 15, 13, 64}, {70, 1, 1, 64}, {2, 0}},  // a shortcut

@@ -158,8 +158,8 @@ TEST_CASE("cuda: step: batches are fed and scaled and results are read later") {
         const float value = static_cast<float>(byte) * scale.scale[c] + scale.offset[c];
         expected.push_back(dtype == Dtype::bf16 ? round_to_bf16(value) : value);
       }
-      feed->bring(from, to);
-      from = Tensor();  // the feed keeps it
+      const Feed::Move moves[] = {{std::exchange(from, Tensor()), to}};  // the feed keeps it
+      feed->bring(moves);
       backend.cast(to, sum);
       const Tensor later = Tensor::empty({333, 3}, Dtype::f32, host);
       backend.read_later(sum, later);

@@ -179,6 +179,15 @@ void fold(const Queue& on, Type type, const Fold& shape, const void* x, void* fo
 void unfold(const Queue& on, Type type, const Fold& shape, const void* folded, float* x,
             bool accumulate);
 
+// ---- unroll.cu ----
+// The windows of every pixel of an image, moved by 1 and without padding, as the rows of a matrix:
+//   windows[n, i, j, u, v, c] = x[n, i + u, j + v, c]
+struct Windows {
+  std::int64_t images, height, width, channels;  // of x; the channels take 16 bytes or a multiple
+  std::int64_t window_height, window_width;
+};
+void unroll(const Queue& on, Type type, const Windows& shape, const void* x, void* windows);
+
 // ---- compress.cu ----
 // The bytes that dist/compress makes of f32 values, bit for bit. `packed` of trunc16 is 2 bytes an
 // element; of quant8 a block of `block` elements (a multiple of 4, 2048 at most) is its scale
