@@ -2,9 +2,9 @@
 // over all workers in a ring.
 //
 // Who may touch a gradient's memory, where it is on a GPU and work is only queued:
-//   - backward writes it on the compute stream; Gradient::ready, recorded behind backward, keeps
-//   the
-//     way to the host from reading it too early.
+//   - backward writes it on the compute stream. Gradient::ready is recorded behind backward; the
+//   way
+//     to the host waits for it.
 //   - the sum is written while the compute thread does not have the gradient; the new `ready` keeps
 //     the compute stream from reading it too early.
 //   - the next backward that writes it is queued behind the update that reads it, on the same

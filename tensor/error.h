@@ -1,7 +1,7 @@
 // The three kinds of errors, kept apart because they end differently (train/app.h):
 //   UserError    a wrong option, file or size: one sentence, exit status 2
-//   SystemError  the environment (memory, disk, a peer) or the training itself failed: exit status
-//   1 logic_error  a contract inside Tandem was broken: a bug, exit status 1
+//   SystemError  the environment (memory, disk, a peer) or the training itself failed: status 1
+//   logic_error  a contract inside Tandem was broken: a bug, status 1
 #pragma once
 
 #include <fmt/core.h>

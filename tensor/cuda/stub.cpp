@@ -8,9 +8,8 @@ namespace {
 
 [[noreturn]] void refuse() {
   throw UserError(
-      "--device cuda: this build of Tandem has no CUDA backend (it needs nvcc and cuDNN, and "
-      "neither "
-      "CUDA=0 nor SAN); use --device cpu");
+      "--device cuda: this build of Tandem has no CUDA backend (no nvcc, CUDA=0 or SAN=…); use "
+      "--device cpu");
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 namespace tandem::cuda {
 namespace {
 
-// -----------------------------------------------------------------------------------------
 template <class T, int N>
 __global__ void __launch_bounds__(kThreads)
     average_pool_kernel(Pooling pool, Places places, unsigned threads, const T* x, T* y) {

@@ -34,6 +34,8 @@ inline int sum_slab(std::int64_t channels) {
 template <int V>
 RowLaunch plan_sums(const Queue& on, std::int64_t rows, std::int64_t channels, int unroll,
                     int blocks_per_multiprocessor) {
+  if (channels > std::int64_t{kCounters} * 64)
+    throw std::runtime_error("too many channels for a batch norm on the GPU");
   return plan_rows<V>(rows, channels, kSumThreads, unroll, sum_slab(channels),
                       on.multiprocessors * blocks_per_multiprocessor);
 }

@@ -75,8 +75,7 @@ struct FindNotFinite {
   }
 };
 
-// ---- quant8: a CUDA block has a block of values, a thread twice four neighbours
-// --------------------
+// ---- quant8: a CUDA block has a block of values, a thread twice four neighbours ----
 constexpr int kQuads = 2;
 constexpr int kLargestBlock = kThreads * 4 * kQuads;
 constexpr int kScaleBytes = 4;

@@ -166,9 +166,9 @@ void channel_norm_gradient(const Queue& on, Type type, const ChannelNorm& norm, 
 // ---- fold.cu ----
 // A window that moves by `factor` pixels over few channels is one that moves by 1 over folded
 // pixels: factor² neighbours become the channels of one pixel. Of images and filters alike,
-//   folded[n, i, j, (a·factor + b)·channels + c] = x[n, i·factor + a - padding, j·factor + b -
-//   padding, c]
-// and 0 where x has no such pixel, and in the channels from factor²·channels on.
+//   folded[n, i, j, (a·factor + b)·channels + c] = x[n, row, column, c]
+// with row = i·factor + a - padding and column = j·factor + b - padding; and 0 where x has no such
+// pixel, and in the channels from factor²·channels on.
 struct Fold {
   std::int64_t images, height, width, channels;  // of x
   std::int64_t factor, padding;

@@ -5,8 +5,7 @@
 namespace tandem::cuda {
 namespace {
 
-// ---------------------------------------------------------------------------------------- N
-// winners: places in a window, a byte each.
+// N winners: places in a window, a byte each.
 template <int N>
 struct alignas(N) Winners {
   std::uint8_t at[N];

@@ -29,8 +29,7 @@ struct Norm {
   }
 };
 
-// ---- Five channels, everybody's window: a thread has N channels and knows kHalo at either side
-// ----
+// ---- Five channels, everybody's window: a thread has N channels and kHalo at either side ----
 constexpr int kSize = 5, kHalf = kSize / 2, kHalo = kSize - 1;
 
 // Channels first - kHalo … first + N + kHalo - 1 of a row, zeros beyond its ends.
@@ -118,8 +117,7 @@ __global__ void __launch_bounds__(kThreads)
   store_floats(dx + begin + first, result);
 }
 
-// ---- Any size and number of channels: a thread has one channel
-// -------------------------------------
+// ---- Any size and number of channels: a thread has one channel ----
 template <class T>
 struct Row {
   const T* x;
