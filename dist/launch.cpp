@@ -15,14 +15,27 @@
 #include "dist/transport/mpi_launch.h"
 #include "dist/transport/mpi_transport.h"
 #include "dist/transport/threads.h"
+#include "tensor/cpu/thread_pool.h"
 #include "tensor/error.h"
 
 namespace tandem {
 namespace {
 
-std::unique_ptr<Transport> prepare(std::unique_ptr<Transport> transport, const RankOptions& o) {
+std::unique_ptr<Transport> prepare(std::unique_ptr<Transport> transport, const RankOptions& o,
+                                   ThreadPool& helpers) {
   transport->set_stall_timeout(o.stall_timeout_s);
-  return slow_down(std::move(transport), o.link);
+  transport->set_helpers(&helpers);
+  auto slowed = slow_down(std::move(transport), o.link);
+  slowed->set_helpers(&helpers);
+  return slowed;
+}
+
+// Threads that copy and add messages for a rank, its communication thread among them; one more core
+// is for the thread that feeds the GPU.
+int communication_threads(int ranks_here) {
+  if (!cores_to_spare) return 1;
+  const int cores = static_cast<int>(std::thread::hardware_concurrency()) / ranks_here;
+  return std::clamp(cores - 1, 1, 4);
 }
 
 // The failure that the others follow from, with its rank in the message.
@@ -67,7 +80,8 @@ void run_on_threads(const RankOptions& o, const std::function<void(Communication
   FirstFailure failure;
   const auto run = [&](int rank) {
     try {
-      Communication communication([&] { return prepare(network.transport(rank), o); });
+      ThreadPool helpers(communication_threads(o.ranks));
+      Communication communication([&] { return prepare(network.transport(rank), o, helpers); });
       body(communication);
     } catch (...) {
       failure.note(rank);
@@ -89,7 +103,8 @@ void run_on_threads(const RankOptions& o, const std::function<void(Communication
 }
 
 void run_under_mpi(const RankOptions& o, const std::function<void(Communication&)>& body) {
-  Communication communication([&] { return prepare(open_mpi(), o); });
+  ThreadPool helpers(communication_threads(mpi_launch()->local_size));
+  Communication communication([&] { return prepare(open_mpi(), o, helpers); });
   const auto abort = [&](int status) { communication.call([&] { abort_mpi(status); }); };
   try {
     body(communication);

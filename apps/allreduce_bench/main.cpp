@@ -24,6 +24,7 @@ struct Options {
   std::int64_t min_bytes = 1 << 10, max_bytes = 256 << 20;
   std::vector<std::int64_t> bytes;  // these sizes instead
   int iterations = 0;               // 0: as many as a size deserves
+  bool free_cores = false;
   std::string compress = "none", link = "none";
   bool json = false;
 };
@@ -52,6 +53,9 @@ bool parse(int argc, char** argv, Options& o) {
   app.add_option("--compress", o.compress, "none, trunc16 or quant8")
       ->check(CLI::IsMember(compressor_names()));
   app.add_option("--link", o.link, "none, 1gbe, 10gbe, 25gbe, 100gbe or RATE[/LATENCY]");
+  app.add_flag("--free-cores", o.free_cores,
+               "Use the cores that are free where GPUs compute: wait awake,\n"
+               "and add and copy with several threads per rank");
   app.add_flag("--json", o.json, "Print one JSON object per size");
   if (!parse_command_line(app, argc, argv)) return false;
   if (const auto launch = mpi_launch();
@@ -222,7 +226,10 @@ int main(int argc, char** argv) {
   return run_app("allreduce_bench", [&] {
     Options o;
     if (!parse(argc, argv, o)) return;
-    run_on_ranks({.app = "allreduce_bench", .ranks = o.ranks, .link = parse_link(o.link)},
+    run_on_ranks({.app = "allreduce_bench",
+                  .ranks = o.ranks,
+                  .link = parse_link(o.link),
+                  .computes_elsewhere = o.free_cores},
                  [&](Communication& communication) {
                    communication.call([&] {
                      Transport& transport = communication.transport();

@@ -14,10 +14,8 @@ void add_floats(std::span<const std::byte> received, std::int64_t count, std::sp
   for (std::int64_t i = 0; i < count; ++i) out[i] = in[i] + out[i];
 }
 
-}  // namespace
-
-void add_received(const Compressor& compressor, std::span<const std::byte> received,
-                  std::int64_t count, std::span<std::byte> own) {
+void add_run(const Compressor& compressor, std::span<const std::byte> received, std::int64_t count,
+             std::span<std::byte> own) {
   if (compressor.lossless()) return add_floats(received, count, own);
   std::array<float, kBlock> values;  // stays in the first-level cache
   const std::size_t stride = compressor.bytes(kBlock);
@@ -27,6 +25,18 @@ void add_received(const Compressor& compressor, std::span<const std::byte> recei
     compressor.decompress(own.subspan(byte, bytes), block);
     compressor.add(received.subspan(byte, bytes), block, own.subspan(byte, bytes));
   }
+}
+
+}  // namespace
+
+void add_received(const Compressor& compressor, std::span<const std::byte> received,
+                  std::int64_t count, std::span<std::byte> own, ThreadPool* helpers) {
+  constexpr std::int64_t kPart = 8 * kBlock;
+  if (!helpers || count <= kPart) return add_run(compressor, received, count, own);
+  helpers->run_ranges(count, kPart, [&](std::int64_t begin, std::int64_t end) {
+    const std::size_t first = compressor.bytes(begin);
+    add_run(compressor, received.subspan(first), end - begin, own.subspan(first));
+  });
 }
 
 }  // namespace tandem

@@ -108,7 +108,8 @@ void RingAllReduce::take_in(std::size_t step, std::size_t i, Staging& values) {
     transport_.await(slot.received);
     if (partial) {
       const Spans::Scope span(spans_, SpanKind::compress);
-      add_received(compressor_, slot.received->message(), cut_.elements_of(*coming), place);
+      add_received(compressor_, slot.received->message(), cut_.elements_of(*coming), place,
+                   transport_.helpers());
     }
     slot.received.reset();
     if (step + 1 < plan_.size()) sending = transport_.send(right_, Tag::ring, place);

@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "tensor/cpu/thread_pool.h"
 #include "tensor/error.h"
 
 namespace tandem {
@@ -125,7 +126,7 @@ class ThreadsTransport : public Transport {
 
   // From when it is done on, an operation's owner may end it. Without a lock: other messages to the
   // same rank need not wait for the copy.
-  static void deliver(ThreadsOperation& send, ThreadsOperation& receive) {
+  void deliver(ThreadsOperation& send, ThreadsOperation& receive) const {
     const auto [from, to] = std::pair(send.rank, receive.rank);
     const auto [sent, expected] = std::pair(send.bytes, receive.bytes);
     if (sent > expected) {  // a mistake, but nobody shall wait for ever
@@ -140,10 +141,21 @@ class ThreadsTransport : public Transport {
       receive.data = send.memory;
       receive.lender = &send;
     } else {
-      if (send.bytes > 0) std::memcpy(receive.memory, send.memory, send.bytes);
+      copy(send.memory, receive.memory, send.bytes);
       finish(send);
     }
     finish(receive);
+  }
+  void copy(const std::byte* from, std::byte* to, std::size_t bytes) const {
+    constexpr std::int64_t kPart = 64 << 10;
+    const auto all = static_cast<std::int64_t>(bytes);
+    const auto part = [&](std::int64_t begin, std::int64_t end) {
+      std::memcpy(to + begin, from + begin, static_cast<std::size_t>(end - begin));
+    };
+    if (helpers() && all > kPart)
+      helpers()->run_ranges(all, kPart, part);
+    else if (all > 0)
+      part(0, all);
   }
   static void finish(ThreadsOperation& operation) {
     operation.is_done.store(true, std::memory_order_release);

@@ -18,6 +18,8 @@
 
 namespace tandem {
 
+class ThreadPool;
+
 inline constexpr int kAnyRank = -1;
 std::string name_of_rank(int rank);  // for messages: "rank 3"
 
@@ -94,6 +96,12 @@ class Transport {
   void send_and_wait(int to, Tag tag, std::span<const std::byte> bytes);
   int receive_and_wait(int from, Tag tag, std::span<std::byte> bytes);  // returns the sender
 
+  // Threads that share the work of copying and adding messages, where there are cores to spare: one
+  // core moves far less than the machine's memory. None by default. They must outlive the
+  // transport.
+  void set_helpers(ThreadPool* helpers) { helpers_ = helpers; }
+  ThreadPool* helpers() const { return helpers_; }
+
   void set_stall_timeout(double seconds) { stall_timeout_s_ = seconds; }
   double stall_timeout() const { return stall_timeout_s_; }
 
@@ -104,6 +112,7 @@ class Transport {
 
   std::array<std::int64_t, kTags> bytes_sent_{};
   double stall_timeout_s_ = 60;
+  ThreadPool* helpers_ = nullptr;
 };
 
 }  // namespace tandem

@@ -8,6 +8,7 @@
 #include <limits>
 #include <set>
 
+#include "tensor/cpu/thread_pool.h"
 #include "tensor/random.h"
 #include "tests/dist/ranks.h"
 #include "tests/dist/rounding.h"
@@ -121,6 +122,28 @@ TEST_CASE("ring all-reduce: the bits of the definition on every rank, for all si
         });
         for (const auto& result : results) REQUIRE(same_bits(result, expected));
       }
+  }
+}
+
+TEST_CASE("ring all-reduce: helpers do not change the bits") {
+  for (const std::string& name : compressor_names()) {
+    CAPTURE(name);
+    const auto compressor = make_compressor(name);
+    const std::int64_t count = 300'003;  // segments of several parts
+    const auto expected = reference(*compressor, count, 4);
+    std::vector<std::vector<float>> results(4);
+    on_ranks(4, [&](Transport& t) {
+      ThreadPool helpers(3);
+      t.set_helpers(&helpers);
+      Spans spans;
+      RingAllReduce ring(t, 4, *compressor, spans);
+      auto& values = results[static_cast<std::size_t>(t.rank())];
+      for (int round = 0; round < 3; ++round) {
+        values = gradient(count, t.rank());
+        ring.sum(values);
+      }
+    });
+    for (const auto& result : results) CHECK(same_bits(result, expected));
   }
 }
 
