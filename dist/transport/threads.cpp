@@ -17,19 +17,20 @@ struct ThreadsNetwork::ThreadsOperation final : Operation {
     if (k == Kind::receive) data = at;
   }
   ~ThreadsOperation() override {
-    if (lender) {  // the message has been read
-      const int sender = lender->rank;
-      lender->is_done.store(true, std::memory_order_release);
-      network.mailboxes_[static_cast<std::size_t>(sender)]->change([](Mailbox&) {});
-      return;
-    }
-    if (is_done.load(std::memory_order_acquire)) return;
-    // Given up. Both halves meet under the lock of the receiver's mailbox: it is in the list, or
-    // the other half is copying or reading, which does not take long.
-    const bool met = network.mailboxes_[receiver()]->change([this](Mailbox& mailbox) {
-      return (kind == Kind::send ? mailbox.sends : mailbox.receives).remove(this) == 0;
+    if (!is_done.load(std::memory_order_acquire) && !give_up())
+      while (!is_done.load(std::memory_order_acquire)) std::this_thread::yield();
+    if (!lender) return;
+    // The message has been read.
+    const int sender = lender->rank;
+    lender->is_done.store(true, std::memory_order_release);
+    network.mailboxes_[static_cast<std::size_t>(sender)]->change([](Mailbox&) {});
+  }
+  // Both halves meet under the lock of the receiver's mailbox: this one is still in the list, or
+  // the other half is copying or reading, which does not take long.
+  bool give_up() {
+    return network.mailboxes_[receiver()]->change([this](Mailbox& mailbox) {
+      return (kind == Kind::send ? mailbox.sends : mailbox.receives).remove(this) > 0;
     });
-    while (met && !is_done.load(std::memory_order_acquire)) std::this_thread::yield();
   }
   std::size_t receiver() const {
     return static_cast<std::size_t>(kind == Kind::send ? peer : rank);

@@ -18,6 +18,14 @@ Context::Context(int index, Precision how_precise, bool is_deterministic)
         "asking for multiprocessors");
 }
 
+void Context::refuse_while_recording(const std::string& what) const {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  check(cudaStreamIsCapturing(stream, &status), "asking for a recording");
+  if (status != cudaStreamCaptureStatusNone)
+    throw SystemError(
+        "a step is being recorded that has not run before: no algorithm is chosen for {}", what);
+}
+
 // Nothing can be done about a failure here.
 Context::~Context() {
   cudaSetDevice(device);

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "tensor/cuda/check.h"
 #include "tensor/cuda/kernels/kernels.h"
@@ -20,6 +21,9 @@ class Context {
 
   // CUDA remembers the device per thread: to be called on every thread that uses this context.
   void make_current() const { check(cudaSetDevice(device), "choosing a device"); }
+
+  // Work that is being recorded does not run, so that nothing can be measured.
+  void refuse_while_recording(const std::string& what) const;
 
   const int device;
   const Precision precision;

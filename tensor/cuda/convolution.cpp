@@ -136,12 +136,7 @@ Convolutions::Plans::Ready& Convolutions::Plans::ready_for(const ConvolutionCall
   const CallKey key = key_of(context, call);
   if (const auto found = ready.find(key); found != ready.end()) return found->second;
 
-  cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
-  check(cudaStreamIsCapturing(context.stream, &capturing), "asking for a capture");
-  if (capturing != cudaStreamCaptureStatusNone)
-    throw SystemError(
-        "a step is being recorded, but has not run before: no engine is chosen for the {}",
-        text_of(call));
+  context.refuse_while_recording("the " + text_of(call));
 
   std::optional<dnn::Plan> plan;
   Choice choice;

@@ -3,8 +3,6 @@
 // copies to or from the host.
 #include "tensor/cuda/cuda_backend.h"
 
-#include <optional>
-
 #include "tensor/cpu/cpu_backend.h"
 #include "tensor/cuda/context.h"
 #include "tensor/cuda/convolution.h"

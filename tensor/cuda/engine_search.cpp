@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "tensor/cuda/event.h"
+
 namespace tandem::cuda::dnn {
 
 namespace {
@@ -17,25 +19,6 @@ constexpr struct {
   int engines;
 } kHeuristics[] = {{CUDNN_HEUR_MODE_A, 20}, {CUDNN_HEUR_MODE_B, 8}, {CUDNN_HEUR_MODE_FALLBACK, 8}};
 constexpr int kMostCompiled = 1;
-
-class Event {
- public:
-  Event() { check(cudaEventCreate(&event_), "making an event"); }
-  ~Event() { cudaEventDestroy(event_); }
-  Event(const Event&) = delete;
-  Event& operator=(const Event&) = delete;
-
-  void record(cudaStream_t stream) { check(cudaEventRecord(event_, stream), "recording an event"); }
-  float milliseconds_since(const Event& start) {
-    check(cudaEventSynchronize(event_), "measuring");
-    float milliseconds = 0;
-    check(cudaEventElapsedTime(&milliseconds, start.event_, event_), "measuring");
-    return milliseconds;
-  }
-
- private:
-  cudaEvent_t event_ = nullptr;
-};
 
 // f32 that goes through tensor cores is tf32. Other roundings of inputs and of sums are never asked
 // for.
@@ -104,7 +87,7 @@ Plan plan_at(Context& context, const ConvolutionGraph& convolution, const Engine
 float measure(Context& context, FunctionRef<void()> work, float best) {
   constexpr int kRuns = 3;
   constexpr float kHopeless = 3;
-  Event start, stop;
+  CudaEvent start(Event::Timing::on), stop(Event::Timing::on);
   work();
   float shortest = std::numeric_limits<float>::infinity();
   for (int run = 0; run < kRuns && !(shortest > kHopeless * best && run > 0); ++run) {
@@ -112,7 +95,8 @@ float measure(Context& context, FunctionRef<void()> work, float best) {
     start.record(context.stream);
     work();
     stop.record(context.stream);
-    shortest = std::min(shortest, stop.milliseconds_since(start));
+    stop.wait();
+    shortest = std::min(shortest, static_cast<float>(1e3 * stop.seconds_since(start)));
   }
   return shortest;
 }

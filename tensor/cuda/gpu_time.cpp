@@ -3,41 +3,26 @@
 #include <algorithm>
 #include <limits>
 
-#include "tensor/cuda/check.h"
+#include "tensor/cuda/event.h"
 
 namespace tandem::cuda {
 namespace {
 
 class Stopwatch {
  public:
-  explicit Stopwatch(cudaStream_t stream) : stream_(stream) {
-    check(cudaEventCreate(&start_), "making an event");
-    if (const cudaError_t status = cudaEventCreate(&stop_); status != cudaSuccess) {
-      cudaEventDestroy(start_);
-      check(status, "making an event");
-    }
-  }
-  ~Stopwatch() {
-    cudaEventDestroy(start_);
-    cudaEventDestroy(stop_);
-  }
-  Stopwatch(const Stopwatch&) = delete;
-  Stopwatch& operator=(const Stopwatch&) = delete;
+  explicit Stopwatch(cudaStream_t stream) : stream_(stream) {}
 
-  double microseconds(FunctionRef<void()> work) const {
-    check(cudaEventRecord(start_, stream_), "recording an event");
+  double microseconds(FunctionRef<void()> work) {
+    start_.record(stream_);
     work();
-    check(cudaEventRecord(stop_, stream_), "recording an event");
-    check(cudaEventSynchronize(stop_), "waiting for measured work");
-    float milliseconds = 0;
-    check(cudaEventElapsedTime(&milliseconds, start_, stop_), "reading a time");
-    return 1e3 * static_cast<double>(milliseconds);
+    stop_.record(stream_);
+    stop_.wait();
+    return 1e6 * stop_.seconds_since(start_);
   }
 
  private:
   cudaStream_t stream_;
-  cudaEvent_t start_ = nullptr;
-  cudaEvent_t stop_ = nullptr;
+  CudaEvent start_{Event::Timing::on}, stop_{Event::Timing::on};
 };
 
 // What `work` queues, `times` times, to be launched as one.
@@ -78,7 +63,7 @@ double microseconds(cudaStream_t stream, FunctionRef<void()> work) {
   constexpr int kGraphs = 5;
 
   work();  // loads kernels, which must not happen while a graph is recorded
-  const Stopwatch stopwatch(stream);
+  Stopwatch stopwatch(stream);
   const double once = stopwatch.microseconds(work);
   // Short kernels run faster than the host can launch them one by one.
   const int times =

@@ -38,17 +38,6 @@ Operands operands_of(const Matmul& product, Epilogue epilogue, const Tensor& bia
           epilogue == Epilogue::none ? nullptr : bias.data<float>()};
 }
 
-// A graph that is being recorded only notes what is launched: there is nothing to measure.
-void refuse_while_recording(const Context& context, const Problem& problem) {
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  check(cudaStreamIsCapturing(context.stream, &status), "looking for a graph");
-  if (status != cudaStreamCaptureStatusNone)
-    throw SystemError(
-        "a product was met for the first time while a CUDA graph was being recorded, when its "
-        "algorithms cannot be measured: {}",
-        problem.text());
-}
-
 }  // namespace
 
 // What this worker has met. None of its own descriptors are used by another thread.
@@ -84,7 +73,7 @@ struct Products::Plans {
     Tensor scratch;
     double plain = std::numeric_limits<double>::infinity();
     if (!context.deterministic) {
-      refuse_while_recording(context, plan.problem());
+      context.refuse_while_recording(plan.problem().text());
       if (product.accumulate) {  // measuring would add the product again and again
         scratch = Tensor::empty(product.c.shape(), product.c.dtype(), product.c.device());
         operands.c = scratch.raw();

@@ -5,6 +5,7 @@
 #include "dist/timing/clock_offset.h"
 #include "dist/timing/model.h"
 #include "dist/timing/rank_report.h"
+#include "tensor/cpu/cpu_backend.h"
 #include "tests/dist/ranks.h"
 
 using namespace tandem;
@@ -32,6 +33,65 @@ TEST_CASE("timing model: the paper's equations, worked out by hand") {
   CHECK(server_time(c, 4, 1, 4e6, 4e6) == doctest::Approx(2e-3 + 160e-3 + 16e-3));
   CHECK(server_time(c, 4, 2, 4e6, 4e6) == doctest::Approx(2e-3 + 80e-3 + 8e-3));
   CHECK(server_time(c, 1, 4, 4e6, 4e6) == doctest::Approx(2e-3 + 40e-3 + 1e-3));
+}
+
+namespace {
+
+// A device whose clock the test turns.
+class ClockDevice : public CpuBackend {
+ public:
+  ClockDevice() : CpuBackend(1) {}
+  EventPtr record_event(Event::Timing) override { return std::make_shared<Moment>(now); }
+  double now = 0;
+
+ private:
+  struct Moment : Event {
+    explicit Moment(double t) : time(t) {}
+    void wait() const override {}
+    double seconds_since(const Event& earlier) const override {
+      return time - static_cast<const Moment&>(earlier).time;
+    }
+    double time;
+  };
+};
+
+}  // namespace
+
+TEST_CASE("spans: a device times its own, and has waited in between") {
+  ClockDevice device;
+  Spans spans;
+  spans.keep_events();
+  spans.follow(device);
+  const auto span = [&](SpanKind kind, double pause, double seconds) {
+    device.now += pause;
+    const Spans::Scope scope(spans, kind);
+    device.now += seconds;
+  };
+  spans.set_iteration(1);
+  span(SpanKind::forward, 0, 2);
+  span(SpanKind::backward, 0.5, 3);
+  spans.set_iteration(2);
+  span(SpanKind::update, 4, 1);
+  CHECK(spans.events().empty());  // nothing is known before it is done
+
+  spans.settle(1);
+  CHECK(spans.seconds(SpanKind::forward) == doctest::Approx(2));
+  CHECK(spans.seconds(SpanKind::backward) == doctest::Approx(3));
+  CHECK(spans.seconds(SpanKind::wait) == doctest::Approx(0.5));
+  CHECK(spans.seconds(SpanKind::update) == 0);
+  spans.settle(2);
+  CHECK(spans.seconds(SpanKind::wait) == doctest::Approx(4.5));
+  CHECK(spans.seconds(SpanKind::update) == doctest::Approx(1));
+
+  device.now += 100;  // a test, say
+  spans.follow(device);
+  spans.set_iteration(3);
+  span(SpanKind::forward, 0, 1);
+  spans.settle(3);
+  CHECK(spans.seconds(SpanKind::wait) == doctest::Approx(4.5));
+  CHECK(spans.seconds(SpanKind::forward) == doctest::Approx(3));
+  REQUIRE(spans.events().size() == 6);
+  CHECK(spans.events().back().iteration == 3);
 }
 
 TEST_CASE("spans: the time of an inner span counts for it alone, and events keep both") {
