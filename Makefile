@@ -41,9 +41,6 @@ ifeq ($(CUDA)$(shell command -v nvcc),1)
 $(error CUDA=1, but nvcc is not on the PATH)
 endif
 ifeq ($(CUDA),1)
-ifeq ($(shell echo '\#include <cudnn.h>' | nvcc -E -x cu - >/dev/null 2>&1 && echo 1),)
-$(error nvcc is there, but not cuDNN (cudnn.h): install it, or build with CUDA=0)
-endif
 CUDA_ARCH ?= 80,90
 cuda_archs := $(subst $(comma), ,$(CUDA_ARCH))
 cuda_home := $(patsubst %/bin/,%,$(dir $(realpath $(shell command -v nvcc))))
@@ -159,6 +156,10 @@ detected: | have-deps
 .PHONY: have-deps
 have-deps:
 	@CXX="$(CXX)" CPPFLAGS="$(CPPFLAGS)" scripts/deps --check
+ifeq ($(CUDA),1)
+	@echo '#include <cudnn.h>' | nvcc -E -x cu - >/dev/null 2>&1 || \
+	  { echo "nvcc is there, but not cuDNN (cudnn.h): install it, or build with CUDA=0" >&2; exit 2; }
+endif
 
 -include $(objects:.o=.d)
 

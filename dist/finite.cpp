@@ -1,11 +1,16 @@
 #include "dist/finite.h"
 
+#include <optional>
+
 #include "dist/compress/magnitude.h"
 #include "tensor/error.h"
 
 namespace tandem {
 
-void require_finite(const ParameterSet& parameters, Staging& gradient, std::int64_t iteration) {
+void require_finite(const ParameterSet& parameters, Staging& gradient, const EventPtr& ready,
+                    std::int64_t iteration, Spans& spans) {
+  std::optional<Spans::Scope> waits;
+  if (ready) waits.emplace(spans, SpanKind::wait);
   if (gradient.finite()) return;
   const std::vector<float> values = gradient.values();
   for (const Parameter* p : parameters.trained())

@@ -1,7 +1,5 @@
 #include "dist/gradient_sum.h"
 
-#include <optional>
-
 #include "dist/finite.h"
 #include "dist/host_staging.h"
 #include "tensor/backend.h"
@@ -18,11 +16,8 @@ GradientSum::GradientSum(const StrategyContext& context)
 void GradientSum::operator()(Gradient& gradient) {
   c_.communication->spans().set_iteration(gradient.iteration);
   staging_->begin(gradient.values, gradient.ready, ring_.segments(gradient.values.count()));
-  {
-    std::optional<Spans::Scope> until_backward_is_done;
-    if (gradient.ready) until_backward_is_done.emplace(c_.communication->spans(), SpanKind::wait);
-    require_finite(c_.parameters, *staging_, gradient.iteration);
-  }
+  require_finite(c_.parameters, *staging_, gradient.ready, gradient.iteration,
+                 c_.communication->spans());
   ring_.sum(*staging_);
   gradient.ready = staging_->finish();
 }

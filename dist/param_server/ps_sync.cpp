@@ -1,7 +1,6 @@
 #include "dist/param_server/ps_sync.h"
 
 #include <numeric>
-#include <optional>
 
 #include "dist/finite.h"
 #include "dist/host_staging.h"
@@ -43,11 +42,7 @@ EventPtr PsSync::push_and_pull(std::int64_t t, const EventPtr& ready) {
   segments.order.resize(exchanges_.size());
   std::iota(segments.order.begin(), segments.order.end(), 0);
   gradient_->begin(c_.parameters.gradients(), ready, segments);
-  {
-    std::optional<Spans::Scope> until_backward_is_done;
-    if (ready) until_backward_is_done.emplace(spans, SpanKind::wait);
-    require_finite(c_.parameters, *gradient_, t);
-  }
+  require_finite(c_.parameters, *gradient_, ready, t, spans);
 
   const Spans::Scope span(spans, SpanKind::communicate);
   for (const std::int64_t segment : segments.order) {

@@ -1,12 +1,12 @@
 #include "tensor/cuda/staging.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace tandem::cuda {
 namespace {
 
 constexpr std::int64_t kCopyBytes = 4 << 20;  // 80 µs on the way to the host
+constexpr std::size_t kAhead = 4;             // copies
 
 }  // namespace
 
@@ -70,8 +70,10 @@ void CudaStaging::begin(const Tensor& values, const EventPtr& ready, const Segme
   for (std::int64_t first = 0; first < all; first += together_) {
     Group& group = groups_[group_of(first)];
     group.to_put = std::min(together_, all - first);
-    group.queued = false;
+    group.place = 0;
   }
+  order_.clear();
+  queued_ = 0;
   CudaEvent::let_wait(out_.get(), ready);
   CudaEvent::let_wait(back_.get(), ready);
   if (segments.order.empty()) return;
@@ -79,12 +81,20 @@ void CudaStaging::begin(const Tensor& values, const EventPtr& ready, const Segme
   pack();
   for (const std::int64_t segment : segments.order) {
     Group& group = groups_[group_of(segment)];
-    if (std::exchange(group.queued, true)) continue;
-    const std::span<std::byte> to = packed_group(group_of(segment));
+    if (group.place > 0) continue;
+    order_.push_back(group_of(segment));
+    group.place = order_.size();
+  }
+  copy_to_host(kAhead);
+}
+
+void CudaStaging::copy_to_host(std::size_t groups) {
+  for (; queued_ < std::min(groups, order_.size()); ++queued_) {
+    const std::span<std::byte> to = packed_group(order_[queued_]);
     check(cudaMemcpyAsync(to.data(), on_gpu() + (to.data() - host_.get()), to.size(),
                           cudaMemcpyDeviceToHost, out_.get()),
           "copying segments to the host");
-    group.arrived.record(out_.get());
+    groups_[order_[queued_]].arrived.record(out_.get());
   }
 }
 
@@ -125,7 +135,11 @@ std::vector<float> CudaStaging::values() {
   return all;
 }
 
-void CudaStaging::wait(std::int64_t segment) { groups_[group_of(segment)].arrived.wait(); }
+void CudaStaging::wait(std::int64_t segment) {
+  const Group& group = groups_[group_of(segment)];
+  copy_to_host(group.place + kAhead);
+  group.arrived.wait();
+}
 
 std::span<std::byte> CudaStaging::packed(std::int64_t segment) {
   const std::int64_t first = segment * length_;

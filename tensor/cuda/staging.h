@@ -6,6 +6,10 @@
 // place. Neighbouring segments are copied together, because to queue a copy takes the host as long
 // as some 100 KB take on their way.
 //
+// Only a few copies to the host are queued ahead of those that have been waited for: a GPU copies
+// in the order of the queue, and where several workers share it none of them may keep the others
+// from their first segments until all of its own are there.
+//
 // Who may touch which memory, and when:
 //   - values: read from `ready` on, by the first stream alone. A segment is written by the second
 //     one only when the host has seen it arrive, and so after all that reads it.
@@ -19,6 +23,7 @@
 
 #include <deque>
 #include <memory>
+#include <vector>
 
 #include "tensor/cuda/context.h"
 #include "tensor/cuda/event.h"
@@ -65,6 +70,7 @@ class CudaStaging : public Staging {
   }
   std::span<std::byte> packed_group(std::size_t group);
   void pack();
+  void copy_to_host(std::size_t groups);  // so many of the order, if they are not queued yet
   void unpack();
 
   const Context& context_;
@@ -82,9 +88,11 @@ class CudaStaging : public Staging {
   struct Group {
     CudaEvent arrived;
     std::int64_t to_put = 0;  // segments
-    bool queued = false;      // on its way to the host
+    std::size_t place = 0;    // in the order, from 1 on; 0: not known yet
   };
   std::deque<Group> groups_;
+  std::vector<std::size_t> order_;  // of groups on their way to the host
+  std::size_t queued_ = 0;          // so many of them
   bool put_ = false;
   CudaEvent checked_;
   EventPtr last_;  // behind all that was put; null before the first time

@@ -40,7 +40,8 @@ Segments segments_of(std::int64_t count) {
 TEST_CASE("cuda: staging: packs to the host's bytes and unpacks to the host's values") {
   const Device device = cuda_device({});
   for (const auto& [packing, name] : kPackings)
-    for (const std::int64_t count : {1, 3, 2047, 2048, 2049, 2051, 4101, 20'000, 300'001}) {
+    for (const std::int64_t count :
+         {1, 3, 2047, 2048, 2049, 2051, 4101, 20'000, 300'001, 8'000'003}) {
       CAPTURE(name);
       CAPTURE(count);
       const auto compressor = make_compressor(name);

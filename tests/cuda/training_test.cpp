@@ -9,20 +9,13 @@
 #include "layers/sequential.h"
 #include "layers/simple.h"
 #include "tests/cuda/compare.h"
+#include "tests/train/digits.h"
 #include "train/trainer.h"
 
 using namespace tandem;
 using namespace tandem::test;
 
 namespace {
-
-const DataSplit& digits() {
-  static const DataSplit data = [] {
-    const auto train = synthetic_digits(1000, 1);
-    return DataSplit{train, synthetic_digits(203, 2), measure_normalisation(*train), "digits"};
-  }();
-  return data;
-}
 
 std::unique_ptr<Layer> mlp(const Shape&, std::int64_t, std::uint64_t seed) {
   return mnist_mlp(seed);

@@ -10,6 +10,7 @@
 
 #include "tensor/cpu/thread_pool.h"
 #include "tensor/random.h"
+#include "tests/dist/gradients.h"
 #include "tests/dist/ranks.h"
 #include "tests/dist/rounding.h"
 
@@ -17,13 +18,6 @@ using namespace tandem;
 using namespace tandem::test;
 
 namespace {
-
-std::vector<float> gradient(std::int64_t count, int rank) {
-  Random random(static_cast<std::uint64_t>(rank) + 1);
-  std::vector<float> values(static_cast<std::size_t>(count));
-  for (float& v : values) v = static_cast<float>(random.uniform(-1, 1));
-  return values;
-}
 
 // The sum as the definition says: block by block, from the owner's neighbour round to the owner,
 // compressed after every addition, each contribution compressed first.
@@ -50,12 +44,6 @@ std::vector<float> reference(const Compressor& c, std::int64_t count, int ranks)
     }
   }
   return sum;
-}
-
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](float x, float y) {
-    return std::bit_cast<std::uint32_t>(x) == std::bit_cast<std::uint32_t>(y);
-  });
 }
 
 }  // namespace

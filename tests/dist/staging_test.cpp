@@ -12,25 +12,13 @@
 #include "dist/strategy.h"
 #include "tensor/random.h"
 #include "tests/dist/fake_gpu.h"
+#include "tests/dist/gradients.h"
 #include "tests/dist/ranks.h"
 
 using namespace tandem;
 using namespace tandem::test;
 
 namespace {
-
-std::vector<float> gradient(std::int64_t count, int rank) {
-  Random random(static_cast<std::uint64_t>(rank) + 1);
-  std::vector<float> values(static_cast<std::size_t>(count));
-  for (float& v : values) v = static_cast<float>(random.uniform(-1, 1));
-  return values;
-}
-
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](float x, float y) {
-    return std::bit_cast<std::uint32_t>(x) == std::bit_cast<std::uint32_t>(y);
-  });
-}
 
 // Two parameters of several blocks, and gradients that depend on rank, iteration and weights.
 struct Net {

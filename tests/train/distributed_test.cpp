@@ -17,6 +17,7 @@
 #include "layers/sequential.h"
 #include "layers/simple.h"
 #include "tests/support.h"
+#include "tests/train/digits.h"
 #include "train/safetensors.h"
 #include "train/trainer.h"
 #include "train/weights.h"
@@ -26,14 +27,6 @@ using namespace tandem;
 using namespace tandem::test;
 
 namespace {
-
-const DataSplit& digits() {
-  static const DataSplit data = [] {
-    const auto train = synthetic_digits(1000, 1);
-    return DataSplit{train, synthetic_digits(203, 2), measure_normalisation(*train), "digits"};
-  }();
-  return data;
-}
 
 // A smaller net than MNIST-MLP, of eight blocks, so that many runs take little time.
 std::unique_ptr<Layer> small_mlp(const Shape&, std::int64_t, std::uint64_t seed) {

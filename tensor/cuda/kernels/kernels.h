@@ -28,16 +28,7 @@ inline constexpr int kCounters = 1024;  // for "the last block sums up"; a kerne
 
 // ---- elementwise.cu ----
 void fill(const Queue& on, Type type, void* x, std::int64_t count, float value);
-void cast(const Queue& on, Type from_type, const void* from, Type to_type, void* to,
-          std::int64_t count);
-// rows of `from_columns` become rows of `to_columns`: cut off, or followed by zeros. Any alignment.
-void resize_rows(const Queue& on, Type from_type, const void* from, std::int64_t from_columns,
-                 Type to_type, void* to, std::int64_t to_columns, std::int64_t rows,
-                 bool accumulate);
 void add(const Queue& on, Type type, const void* a, const void* b, void* y, std::int64_t count);
-// to (f32) = or += from.
-void add_to_f32(const Queue& on, Type from_type, const void* from, float* to, std::int64_t count,
-                bool accumulate);
 void relu(const Queue& on, Type type, const void* x, void* y, std::int64_t count);  // NaN stays NaN
 void relu_gradient(const Queue& on, Type type, const void* y, const void* dy, void* dx,
                    std::int64_t count, bool accumulate);
@@ -51,10 +42,21 @@ struct Dropout {
 };
 void dropout(const Queue& on, Type type, const Dropout& dropout, const void* x, void* y,
              std::int64_t count, bool accumulate);
+void set_u64(const Queue& on, std::uint64_t* to, std::uint64_t value);
+
+// ---- conversions.cu ----
+void cast(const Queue& on, Type from_type, const void* from, Type to_type, void* to,
+          std::int64_t count);
+// rows of `from_columns` become rows of `to_columns`: cut off, or followed by zeros. Any alignment.
+void resize_rows(const Queue& on, Type from_type, const void* from, std::int64_t from_columns,
+                 Type to_type, void* to, std::int64_t to_columns, std::int64_t rows,
+                 bool accumulate);
+// to (f32) = or += from.
+void add_to_f32(const Queue& on, Type from_type, const void* from, float* to, std::int64_t count,
+                bool accumulate);
 // y[r, c] = x[r, c]·scale[c] + offset[c], rounded after either, as data/loader.cpp does it.
 void scale_bytes(const Queue& on, const std::uint8_t* x, const float* scale, const float* offset,
                  std::int64_t channels, Type type, void* y, std::int64_t count);
-void set_u64(const Queue& on, std::uint64_t* to, std::uint64_t value);
 
 // ---- rows.cu ----
 void add_bias(const Queue& on, Type type, const float* bias, void* y, std::int64_t rows,
