@@ -13,6 +13,7 @@
 #include "dist/timing/clock_offset.h"
 #include "dist/transport/collectives.h"
 #include "dist/transport/mpi_launch.h"
+#include "tensor/cpu/thread_pool.h"
 #include "train/files.h"
 #include "train/metrics.h"
 #include "train/progress.h"
@@ -224,10 +225,12 @@ void run_server(const Task& task, const DataSplit& data, const TrainOptions& o,
                 const Compressor& compressor, Communication& communication) {
   const Length length(data, o);
   std::optional<Replica> replica;
-  // A server only adds and updates, in host memory, whatever the workers compute with.
+  // A server only adds and updates, in host memory, whatever the workers compute with. Where that
+  // is a GPU, it takes the cores that add messages.
   TrainOptions own = o;
   own.precision = "fp32";
-  together(communication, [&] { replica.emplace(task, data, own, cpu_device(o.threads)); });
+  if (o.device != "cpu") own.threads = communication.transport().helpers()->threads();
+  together(communication, [&] { replica.emplace(task, data, own, cpu_device(own.threads)); });
   calibrate_all(communication, o, compressor);
   communication.call([&] {
     Transport& transport = communication.transport();

@@ -1,6 +1,9 @@
 #include "dist/param_server/server.h"
 
 #include <algorithm>
+#include <array>
+
+#include "tensor/cpu/thread_pool.h"
 
 namespace tandem {
 namespace {
@@ -39,8 +42,9 @@ void ParameterServer::serve(std::int64_t first, std::int64_t last) {
     for (std::size_t i = 0; i < segments_.size(); ++i) {
       Slot& slot = slots_[i % slots_.size()];
       if (i == 0) wait_for_the_first(slot);
-      for (Request& received : slot.received) transport_.wait(received);
+      for (Request& received : slot.received) transport_.await(received);
       sum(slot, segments_[i]);
+      for (Request& received : slot.received) received.reset();
       update(t, segments_[i]);
       answer(slot, segments_[i]);
       if (i + slots_.size() < segments_.size()) begin_receive(slot, segments_[i + slots_.size()]);
@@ -64,7 +68,7 @@ void ParameterServer::begin_receive(Slot& slot, std::int64_t segment) {
   for (int worker = 0; worker < workers_; ++worker) {
     const auto w = static_cast<std::size_t>(worker);
     slot.gradients[w].resize(compressor_.bytes(std::ssize(gradient)));
-    slot.received[w] = transport_.receive(worker, Tag::push, slot.gradients[w]);
+    slot.received[w] = transport_.receive_in_place(worker, Tag::push, slot.gradients[w]);
   }
 }
 
@@ -75,21 +79,28 @@ void ParameterServer::sum(Slot& slot, std::int64_t segment) {
   const auto all = parameters_.gradients().span<float>();
   const auto values = cut_.of(all, segment);
   const std::size_t stride = compressor_.bytes(kBlock);
-  for (std::size_t i = 0; i < values.size(); i += kBlock) {
-    const auto block = values.subspan(i, std::min<std::size_t>(kBlock, values.size() - i));
+  const auto sum_block = [&](std::int64_t number) {
+    const auto i = static_cast<std::size_t>(number);
+    const auto first = i * static_cast<std::size_t>(kBlock);
+    const auto block = values.subspan(first, std::min<std::size_t>(kBlock, values.size() - first));
     const int owner = ring_.share_of_element(block.data() - all.data());
+    const std::size_t bytes = compressor_.bytes(std::ssize(block));
     const auto gradient = [&](int hops) {  // of the rank so many hops behind the owner
       const auto worker = static_cast<std::size_t>((owner + hops) % workers_);
-      return std::span(slot.gradients[worker])
-          .subspan(i / kBlock * stride, compressor_.bytes(std::ssize(block)));
+      return slot.received[worker]->message().subspan(i * stride, bytes);
     };
-    const std::span<std::byte> partial = gradient(1);
+    std::array<std::byte, kBlock * sizeof(float)> memory;
+    const std::span<std::byte> partial = std::span(memory).first(bytes);
+    std::ranges::copy(gradient(1), partial.begin());
     for (int hops = 2; hops <= workers_; ++hops) {
       compressor_.decompress(gradient(hops), block);
       compressor_.add(partial, block, partial);
     }
     compressor_.decompress(partial, block);
-  }
+  };
+  const std::int64_t blocks = (std::ssize(values) + kBlock - 1) / kBlock;
+  if (ThreadPool* helpers = transport_.helpers()) return helpers->run(blocks, sum_block);
+  for (std::int64_t i = 0; i < blocks; ++i) sum_block(i);
 }
 
 void ParameterServer::update(std::int64_t t, std::int64_t segment) {

@@ -3,6 +3,7 @@
 // while later ones are still arriving.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -15,8 +16,10 @@
 namespace tandem {
 
 // Segments go to the servers in turn. They are short, because a server can answer one only when it
-// has it from all workers.
-inline Cut cut_for_servers(std::int64_t count, int servers) { return Cut(count, servers, 4); }
+// has it from all workers; but a hundred of them will do.
+inline Cut cut_for_servers(std::int64_t count, int servers) {
+  return Cut(count, servers, std::clamp<std::int64_t>(count / kBlock / servers / 128, 4, 32));
+}
 
 class ParameterServer {
  public:

@@ -1,7 +1,6 @@
 #include "dist/transport/link.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -10,44 +9,27 @@
 namespace tandem {
 namespace {
 
-// Goes before the bytes of a message: when its first frame reaches the receiver's card, by the
-// clock of rank 0.
-using Stamp = Clock::rep;
-constexpr std::size_t kStampBytes = sizeof(Stamp);
-
-// The stamp and the bytes. Its memory is used again and never cleared.
-struct Packet {
-  std::unique_ptr<std::byte[]> memory;
-  std::size_t capacity = 0, bytes = 0;
-
-  void resize(std::size_t size) {
-    if (size > capacity) {
-      memory = std::make_unique_for_overwrite<std::byte[]>(size);
-      capacity = size;
-    }
-    bytes = size;
-  }
-  std::span<std::byte> all() const { return {memory.get(), bytes}; }
-  std::byte* stamp() const { return memory.get(); }
-  std::byte* payload() const { return memory.get() + kStampBytes; }
+struct Announcement {
+  Clock::rep arrival;  // when the first frame reaches the receiver's card, by the clock of rank 0
+  std::size_t bytes;
 };
 
 class Link;
 
 struct LinkOperation final : Operation {
-  LinkOperation(Kind k, int with, Tag what, std::size_t size, Packet p, Link& of)
-      : Operation(k, with, what, size), packet(std::move(p)), link(of) {}
+  LinkOperation(Kind k, int with, Tag what, std::size_t size, Link& of)
+      : Operation(k, with, what, size), link(of) {}
   ~LinkOperation() override;
 
-  // A send is in transit until it has left the card. A receive is expected until the transport has
-  // it, in transit until its first frame is at the card, then the card takes it in.
+  // A send is in transit until it has left the card. A receive is expected until it is announced,
+  // in transit until its first frame is at the card, then the card takes it in.
   enum class State { expected, in_transit, taken_in, done };
   State state = State::in_transit;
   Clock::time_point next{};  // when the state changes, unless it is `expected`
 
-  Packet packet;
-  Request inner;
-  std::byte* memory = nullptr;  // where a receive delivers
+  Announcement announcement{};
+  Request announced, inner;
+  std::span<std::byte> memory;  // where a receive delivers
   Link& link;
 };
 
@@ -69,29 +51,32 @@ class Link : public Transport {
     const auto arrival =
         begin + passing_time(std::min(bytes.size(), kFrameBytes)) + from_seconds(speed_.latency_s);
 
-    auto own = begin_operation(Operation::Kind::send, to, tag, bytes.size());
-    const Stamp stamp = (arrival + to_rank_0_).time_since_epoch().count();
-    std::memcpy(own->packet.stamp(), &stamp, kStampBytes);
-    if (!bytes.empty()) std::memcpy(own->packet.payload(), bytes.data(), bytes.size());
+    auto own = std::make_unique<LinkOperation>(Operation::Kind::send, to, tag, bytes.size(), *this);
     own->next = out_free_;
-    own->inner = inner_->send(to, tag, own->packet.all());
+    own->announcement = {(arrival + to_rank_0_).time_since_epoch().count(), bytes.size()};
+    own->announced =
+        inner_->send(to, announcement_of(tag), std::as_bytes(std::span(&own->announcement, 1)));
+    own->inner = inner_->send(to, tag, bytes);
     return own;
   }
 
   Request receive(int from, Tag tag, std::span<std::byte> bytes) override {
-    auto own = begin_operation(Operation::Kind::receive, from, tag, bytes.size());
-    own->state = LinkOperation::State::expected;
-    own->memory = bytes.data();
-    own->data = bytes.data();
-    own->inner = inner_->receive(from, tag, own->packet.all());
+    auto own = begin_receive(from, tag, bytes);
+    if (from != kAnyRank) own->inner = inner_->receive(from, tag, bytes);
+    return own;
+  }
+
+  Request receive_in_place(int from, Tag tag, std::span<std::byte> bytes) override {
+    auto own = begin_receive(from, tag, bytes);
+    if (from != kAnyRank) own->inner = inner_->receive_in_place(from, tag, bytes);
     return own;
   }
 
   bool wait_any_until(std::span<Request* const> requests, Clock::time_point time) override {
     for (;;) {
       const auto now = Clock::now();
-      advance(now);
-      if (std::any_of(requests.begin(), requests.end(), [&](Request* r) { return done(*r); }))
+      take_in(now);
+      if (std::any_of(requests.begin(), requests.end(), [&](Request* r) { return done(*r, now); }))
         return true;
       if (now >= time) return false;
 
@@ -99,62 +84,64 @@ class Link : public Transport {
       // the cards do not wait for.
       auto wake = time;
       below_.clear();
-      for (LinkOperation* o : operations_) {
-        if (o->state == LinkOperation::State::expected || o->next <= now)
-          below_.push_back(&o->inner);
-        else
-          wake = std::min(wake, o->next);
-      }
+      for (LinkOperation* o : receives_) look_out_for(*o, now, wake);
+      for (Request* r : requests)
+        if (auto& o = static_cast<LinkOperation&>(**r); o.kind == Operation::Kind::send)
+          look_out_for(o, now, wake);
       inner_->wait_any_until(below_, wake);
     }
   }
 
-  bool done(const Request& request) const override {
-    return !request ||
-           static_cast<const LinkOperation&>(*request).state == LinkOperation::State::done;
-  }
+  bool done(const Request& request) const override { return done(request, Clock::now()); }
 
-  void forget(LinkOperation& operation) {
-    std::erase(operations_, &operation);
-    operation.inner.reset();
-    if (packets_.size() < kSparePackets) packets_.push_back(std::move(operation.packet));
-  }
+  void forget(LinkOperation& operation) { std::erase(receives_, &operation); }
 
  private:
-  static constexpr std::size_t kSparePackets = 64;
+  using State = LinkOperation::State;
 
   Clock::duration passing_time(std::size_t bytes) const {
     return from_seconds(static_cast<double>(bytes) / speed_.bytes_per_s);
   }
 
-  std::unique_ptr<LinkOperation> begin_operation(Operation::Kind kind, int peer, Tag tag,
-                                                 std::size_t bytes) {
-    Packet packet;
-    if (!packets_.empty()) {
-      packet = std::move(packets_.back());
-      packets_.pop_back();
-    }
-    packet.resize(kStampBytes + bytes);
-    auto own = std::make_unique<LinkOperation>(kind, peer, tag, bytes, std::move(packet), *this);
-    operations_.push_back(own.get());
+  std::unique_ptr<LinkOperation> begin_receive(int from, Tag tag, std::span<std::byte> bytes) {
+    auto own =
+        std::make_unique<LinkOperation>(Operation::Kind::receive, from, tag, bytes.size(), *this);
+    own->state = State::expected;
+    own->memory = bytes;
+    own->announced = inner_->receive(from, announcement_of(tag),
+                                     std::as_writable_bytes(std::span(&own->announcement, 1)));
+    receives_.push_back(own.get());
     return own;
   }
 
-  // Brings all operations to where they are at the time `now`.
-  void advance(Clock::time_point now) {
-    using State = LinkOperation::State;
+  bool done(const Request& request, Clock::time_point now) const {
+    if (!request) return true;
+    const auto& o = static_cast<const LinkOperation&>(*request);
+    if (o.kind == Operation::Kind::receive) return o.state == State::done;
+    return o.next <= now && inner_->done(o.announced) && inner_->done(o.inner);
+  }
+
+  void look_out_for(LinkOperation& o, Clock::time_point now, Clock::time_point& wake) {
+    if (o.state == State::expected || !inner_->done(o.announced))
+      below_.push_back(&o.announced);
+    else if (o.next <= now)
+      below_.push_back(&o.inner);
+    else
+      wake = std::min(wake, o.next);
+  }
+
+  // Brings all receives to where they are at the time `now`.
+  void take_in(Clock::time_point now) {
     arrived_.clear();
-    for (LinkOperation* o : operations_) {
-      if (o->state == State::expected && inner_->done(o->inner)) {
-        Stamp stamp = 0;
-        std::memcpy(&stamp, o->packet.stamp(), kStampBytes);
-        o->bytes = o->inner->bytes - kStampBytes;
-        o->source = o->inner->source;
-        o->next = Clock::time_point(Clock::duration(stamp)) - to_rank_0_;
+    for (LinkOperation* o : receives_) {
+      if (o->state == State::expected && inner_->done(o->announced)) {
+        o->bytes = o->announcement.bytes;
+        o->source = o->announced->source;
+        o->next = Clock::time_point(Clock::duration(o->announcement.arrival)) - to_rank_0_;
         o->state = State::in_transit;
+        if (!o->inner) o->inner = inner_->receive(o->source, o->tag, o->memory);
       }
-      if (o->kind == Operation::Kind::receive && o->state == State::in_transit && o->next <= now)
-        arrived_.push_back(o);
+      if (o->state == State::in_transit && o->next <= now) arrived_.push_back(o);
     }
     // The card takes in what has arrived, in that order.
     std::stable_sort(arrived_.begin(), arrived_.end(),
@@ -164,27 +151,22 @@ class Link : public Transport {
       o->next = in_free_;
       o->state = State::taken_in;
     }
-    for (LinkOperation* o : operations_) {
-      if (o->state == State::done || o->state == State::expected || o->next > now) continue;
-      if (o->kind == Operation::Kind::send) {
-        if (inner_->done(o->inner)) o->state = State::done;
-      } else {
-        if (o->bytes > 0) std::memcpy(o->memory, o->packet.payload(), o->bytes);
-        o->state = State::done;
-      }
+    for (LinkOperation* o : receives_) {
+      if (o->state != State::taken_in || o->next > now || !inner_->done(o->inner)) continue;
+      o->data = o->inner->data;
+      o->state = State::done;
     }
-    std::erase_if(operations_, [](const LinkOperation* o) { return o->state == State::done; });
+    std::erase_if(receives_, [](const LinkOperation* o) { return o->state == State::done; });
   }
 
   std::unique_ptr<Transport> inner_;
   LinkSpeed speed_;
   Clock::duration to_rank_0_;                 // this rank's clock + to_rank_0_ = rank 0's clock
   Clock::time_point out_free_{}, in_free_{};  // when each direction of the card is free again
-  std::vector<LinkOperation*> operations_;    // that are not done
-  std::vector<Packet> packets_;               // to use again
+  std::vector<LinkOperation*> receives_;      // that are not done, in the order of their calls
 
   std::vector<Request*> below_;          // scratch of wait_any_until
-  std::vector<LinkOperation*> arrived_;  // scratch of advance
+  std::vector<LinkOperation*> arrived_;  // scratch of take_in
 };
 
 LinkOperation::~LinkOperation() { link.forget(*this); }

@@ -12,9 +12,10 @@
 // arrive when its first frame has left, and a message alone takes
 // bytes/rate + frame/rate + latency.
 //
-// Nothing is delayed on its way: messages travel at once, together with the time at which they
-// would have begun to arrive, and the receiver hands them out when that time has come. Waiting
-// sleeps until a computed time and never spins, so lateness does not add up.
+// Nothing is delayed on its way: messages travel at once, from the sender's memory into the
+// receiver's. Ahead of each goes an announcement, which says when it would have begun to arrive,
+// and the receiver hands it out when that time has come. Waiting lasts until a computed time, so
+// lateness does not add up.
 #pragma once
 
 #include <memory>

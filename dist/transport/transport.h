@@ -32,6 +32,10 @@ class JobFailed : public SystemError {
 // Who talks about what.
 enum class Tag : int { control, calibration, ring, push, pull };
 inline constexpr std::size_t kTags = 5;
+// What announces a message of that tag (link.h).
+inline Tag announcement_of(Tag tag) {
+  return static_cast<Tag>(static_cast<std::size_t>(tag) + kTags);
+}
 
 // One send or receive on its way. The bytes stay where they are until it is done.
 struct Operation {
@@ -110,7 +114,7 @@ class Transport {
  private:
   virtual Request begin_send(int to, Tag tag, std::span<const std::byte> bytes) = 0;
 
-  std::array<std::int64_t, kTags> bytes_sent_{};
+  std::array<std::int64_t, 2 * kTags> bytes_sent_{};
   double stall_timeout_s_ = 60;
   ThreadPool* helpers_ = nullptr;
 };

@@ -43,8 +43,7 @@ CudaStaging::CudaStaging(const Context& context, Packing packing, std::int64_t c
       out_(make_stream()),
       back_(make_stream()),
       host_(pinned<std::byte>(packed_bytes(packing, count, block))),
-      not_finite_(on_device<int>(1)),
-      host_not_finite_(pinned<int>(1)) {
+      not_finite_(pinned<int>(1)) {
   if (packing != Packing::none) packed_ = on_device<std::byte>(packed_bytes(packing, count, block));
 }
 
@@ -61,40 +60,65 @@ void CudaStaging::begin(const Tensor& values, const EventPtr& ready, const Segme
   context_.make_current();
   if (last_) last_->wait();
   values_ = values;
-  length_ = segments.length;
   put_ = false;
-  const auto bytes = static_cast<std::int64_t>(packed_bytes(packing_, length_, block_));
-  together_ = std::max<std::int64_t>(1, kCopyBytes / std::max<std::int64_t>(1, bytes));
-  const std::int64_t all = length_ > 0 ? (count_ + length_ - 1) / length_ : 0;
-  while (std::ssize(groups_) * together_ < all) groups_.emplace_back();
-  for (std::int64_t first = 0; first < all; first += together_) {
-    Group& group = groups_[group_of(first)];
-    group.to_put = std::min(together_, all - first);
-    group.place = 0;
-  }
-  order_.clear();
-  queued_ = 0;
+  make_groups(segments);
   CudaEvent::let_wait(out_.get(), ready);
   CudaEvent::let_wait(back_.get(), ready);
   if (segments.order.empty()) return;
 
   pack();
-  for (const std::int64_t segment : segments.order) {
-    Group& group = groups_[group_of(segment)];
-    if (group.place > 0) continue;
-    order_.push_back(group_of(segment));
-    group.place = order_.size();
-  }
   copy_to_host(kAhead);
 }
 
+// Segments that follow each other in the order become a group where their distance is the same.
+void CudaStaging::make_groups(const Segments& segments) {
+  length_ = segments.length;
+  const std::int64_t all = length_ > 0 ? (count_ + length_ - 1) / length_ : 0;
+  const auto bytes = static_cast<std::int64_t>(packed_bytes(packing_, length_, block_));
+  const std::int64_t most =
+      std::max<std::int64_t>(1, kCopyBytes / std::max<std::int64_t>(1, bytes));
+  const auto whole = [&](std::int64_t segment) { return (segment + 1) * length_ <= count_; };
+  used_ = queued_ = 0;
+  group_of_.resize(static_cast<std::size_t>(all));
+  const auto add = [&](std::int64_t segment) {
+    Group* last = used_ > 0 ? &groups_[used_ - 1] : nullptr;
+    const std::int64_t distance = last ? segment - last->at(last->segments - 1) : 0;
+    if (last && last->segments < most && whole(last->first) && whole(segment) && distance > 0 &&
+        (last->segments == 1 || distance == last->distance)) {
+      last->distance = distance;
+      ++last->segments;
+    } else {
+      if (used_ == groups_.size()) groups_.emplace_back();
+      last = &groups_[used_++];
+      last->first = segment;
+      last->distance = last->segments = 1;
+    }
+    last->to_put = last->segments;
+    group_of_[static_cast<std::size_t>(segment)] = used_ - 1;
+  };
+  if (segments.order.empty())
+    for (std::int64_t segment = 0; segment < all; ++segment) add(segment);
+  else
+    for (const std::int64_t segment : segments.order) add(segment);
+}
+
+// Between the same places on the GPU and on the host.
+void CudaStaging::copy(const Group& group, cudaMemcpyKind direction, const Stream& stream) {
+  const std::span<std::byte> first = packed(group.first);
+  std::byte* const on_gpu =
+      (packed_ ? packed_.get() : values_.raw()) + (first.data() - host_.get());
+  const bool to_host = direction == cudaMemcpyDeviceToHost;
+  const std::size_t pitch = static_cast<std::size_t>(group.distance) * first.size();
+  check(cudaMemcpy2DAsync(to_host ? first.data() : on_gpu, pitch, to_host ? on_gpu : first.data(),
+                          pitch, first.size(), static_cast<std::size_t>(group.segments), direction,
+                          stream.get()),
+        to_host ? "copying segments to the host" : "copying segments to the GPU");
+}
+
 void CudaStaging::copy_to_host(std::size_t groups) {
-  for (; queued_ < std::min(groups, order_.size()); ++queued_) {
-    const std::span<std::byte> to = packed_group(order_[queued_]);
-    check(cudaMemcpyAsync(to.data(), on_gpu() + (to.data() - host_.get()), to.size(),
-                          cudaMemcpyDeviceToHost, out_.get()),
-          "copying segments to the host");
-    groups_[order_[queued_]].arrived.record(out_.get());
+  for (; queued_ < std::min(groups, used_); ++queued_) {
+    copy(groups_[queued_], cudaMemcpyDeviceToHost, out_);
+    groups_[queued_].arrived.record(out_.get());
   }
 }
 
@@ -102,7 +126,7 @@ void CudaStaging::copy_to_host(std::size_t groups) {
 void CudaStaging::pack() {
   const Queue on = queue(out_);
   int* not_finite = not_finite_.get();
-  check(cudaMemsetAsync(not_finite, 0, sizeof(int), out_.get()), "clearing a flag");
+  *not_finite = 0;
   const float* values = values_.data<float>();
   switch (packing_) {
     case Packing::none:
@@ -115,15 +139,12 @@ void CudaStaging::pack() {
       pack_quant8(on, values, packed_.get(), count_, block_, not_finite);
       break;
   }
-  check(cudaMemcpyAsync(host_not_finite_.get(), not_finite, sizeof(int), cudaMemcpyDeviceToHost,
-                        out_.get()),
-        "copying a flag to the host");
-  checked_.record(out_.get());
+  packed_all_.record(out_.get());
 }
 
 bool CudaStaging::finite() {
-  checked_.wait();
-  return host_not_finite_[0] == 0;
+  packed_all_.wait();
+  return not_finite_[0] == 0;
 }
 
 std::vector<float> CudaStaging::values() {
@@ -136,9 +157,9 @@ std::vector<float> CudaStaging::values() {
 }
 
 void CudaStaging::wait(std::int64_t segment) {
-  const Group& group = groups_[group_of(segment)];
-  copy_to_host(group.place + kAhead);
-  group.arrived.wait();
+  const std::size_t group = group_of_[static_cast<std::size_t>(segment)];
+  copy_to_host(group + 1 + kAhead);
+  groups_[group].arrived.wait();
 }
 
 std::span<std::byte> CudaStaging::packed(std::int64_t segment) {
@@ -147,20 +168,10 @@ std::span<std::byte> CudaStaging::packed(std::int64_t segment) {
           packed_bytes(packing_, std::min(length_, count_ - first), block_)};
 }
 
-std::span<std::byte> CudaStaging::packed_group(std::size_t group) {
-  const std::int64_t length = together_ * length_;
-  const std::int64_t first = static_cast<std::int64_t>(group) * length;
-  return {host_.get() + packed_bytes(packing_, first, block_),
-          packed_bytes(packing_, std::min(length, count_ - first), block_)};
-}
-
 void CudaStaging::put(std::int64_t segment) {
   put_ = true;
-  if (--groups_[group_of(segment)].to_put > 0) return;
-  const std::span<const std::byte> from = packed_group(group_of(segment));
-  check(cudaMemcpyAsync(on_gpu() + (from.data() - host_.get()), from.data(), from.size(),
-                        cudaMemcpyHostToDevice, back_.get()),
-        "copying segments to the GPU");
+  Group& group = groups_[group_of_[static_cast<std::size_t>(segment)]];
+  if (--group.to_put == 0) copy(group, cudaMemcpyHostToDevice, back_);
 }
 
 EventPtr CudaStaging::finish() {
@@ -187,8 +198,6 @@ void CudaStaging::unpack() {
       break;
   }
 }
-
-std::byte* CudaStaging::on_gpu() const { return packed_ ? packed_.get() : values_.raw(); }
 
 // Without scratch memory, which packing does not need: the one of the context is the computation's.
 Queue CudaStaging::queue(const Stream& stream) const {

@@ -3,8 +3,9 @@
 //
 // All values are packed by one kernel, and unpacked by one: either takes far less time than their
 // copy, and the host has less to queue. What is not packed is copied from its place and to its
-// place. Neighbouring segments are copied together, because to queue a copy takes the host as long
-// as some 100 KB take on their way.
+// place. Segments are copied in groups, because to queue a copy takes the host as long as some
+// 100 KB take on their way. A group is what the host needs one after the other: in a ring, segments
+// of one share, which lie apart.
 //
 // Only a few copies to the host are queued ahead of those that have been waited for: a GPU copies
 // in the order of the queue, and where several workers share it none of them may keep the others
@@ -64,13 +65,9 @@ class CudaStaging : public Staging {
   static std::unique_ptr<T[], FreeDevice> on_device(std::size_t count);
 
   Queue queue(const Stream& stream) const;
-  std::byte* on_gpu() const;  // what is copied: the packed values, or the values
-  std::size_t group_of(std::int64_t segment) const {
-    return static_cast<std::size_t>(segment / together_);
-  }
-  std::span<std::byte> packed_group(std::size_t group);
+  void make_groups(const Segments& segments);
   void pack();
-  void copy_to_host(std::size_t groups);  // so many of the order, if they are not queued yet
+  void copy_to_host(std::size_t groups);  // so many, if they are not queued yet
   void unpack();
 
   const Context& context_;
@@ -79,22 +76,24 @@ class CudaStaging : public Staging {
   Stream out_, back_;
   std::unique_ptr<std::byte[], FreeDevice> packed_;  // none where nothing is packed
   std::unique_ptr<std::byte[], FreeHost> host_;
-  std::unique_ptr<int[], FreeDevice> not_finite_;
-  std::unique_ptr<int[], FreeHost> host_not_finite_;
+  std::unique_ptr<int[], FreeHost> not_finite_;  // written by the GPU
 
   Tensor values_;
-  std::int64_t length_ = 0;    // of a segment
-  std::int64_t together_ = 1;  // segments of a group, which is copied at once
+  std::int64_t length_ = 0;  // of a segment
   struct Group {
-    CudaEvent arrived;
+    std::int64_t first = 0, distance = 1, segments = 0;
     std::int64_t to_put = 0;  // segments
-    std::size_t place = 0;    // in the order, from 1 on; 0: not known yet
+    CudaEvent arrived;
+
+    std::int64_t at(std::int64_t i) const { return first + i * distance; }
   };
-  std::deque<Group> groups_;
-  std::vector<std::size_t> order_;  // of groups on their way to the host
-  std::size_t queued_ = 0;          // so many of them
+  void copy(const Group& group, cudaMemcpyKind direction, const Stream& stream);
+
+  std::deque<Group> groups_;           // in the order in which they come to the host
+  std::size_t used_ = 0, queued_ = 0;  // so many; of them, on their way to the host
+  std::vector<std::size_t> group_of_;  // segments
   bool put_ = false;
-  CudaEvent checked_;
+  CudaEvent packed_all_;
   EventPtr last_;  // behind all that was put; null before the first time
 };
 

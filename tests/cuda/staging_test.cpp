@@ -27,11 +27,12 @@ std::vector<float> gradient(std::int64_t count, std::uint64_t seed) {
   return values;
 }
 
-// Segments of two blocks, the last ones first.
+// Segments of two blocks, in the order in which a ring of three needs them.
 Segments segments_of(std::int64_t count) {
   Segments segments{.length = 2 * kBlock};
-  for (std::int64_t i = (count + segments.length - 1) / segments.length; i-- > 0;)
-    segments.order.push_back(i);
+  const std::int64_t all = (count + segments.length - 1) / segments.length;
+  for (const std::int64_t share : {2, 1, 0})
+    for (std::int64_t i = share; i < all; i += 3) segments.order.push_back(i);
   return segments;
 }
 
