@@ -6,6 +6,8 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <system_error>
 #include <utility>
 
@@ -118,6 +120,13 @@ void write_file(const fs::path& path, std::span<const std::span<const std::byte>
 void write_file(const fs::path& path, const std::string& text) {
   const std::span<const std::byte> piece = std::as_bytes(std::span(text));
   write_file(path, std::span(&piece, 1));
+}
+
+std::string read_file(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  if (!file) throw SystemError("cannot read {}: {}", path.string(), std::strerror(errno));
+  return text;
 }
 
 }  // namespace tandem

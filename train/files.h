@@ -1,5 +1,6 @@
-// Writing results so that none is lost: a path is tried before training begins, and a file is
-// replaced in one step, so that a reader never sees a half of it and a crash leaves the old one.
+// Reading files, and writing results so that none is lost: a path is tried before training begins,
+// and a file is replaced in one step, so that a reader never sees a half of it and a crash leaves
+// the old one.
 #pragma once
 
 #include <filesystem>
@@ -17,5 +18,8 @@ void check_writable(const std::string& option, const std::filesystem::path& path
 void write_file(const std::filesystem::path& path,
                 std::span<const std::span<const std::byte>> pieces);
 void write_file(const std::filesystem::path& path, const std::string& text);
+
+// Throws SystemError with the path.
+std::string read_file(const std::filesystem::path& path);
 
 }  // namespace tandem

@@ -22,8 +22,8 @@ void Metrics::iteration(std::int64_t iteration, std::int64_t epoch, double loss,
                     iteration, epoch, loss, lr, ms));
 }
 
-void Metrics::epoch(std::int64_t epoch, std::int64_t iteration, double train_loss,
-                    double test_accuracy, double wall_s) {
+void Metrics::test(std::int64_t epoch, std::int64_t iteration, double train_loss,
+                   double test_accuracy, double wall_s) {
   if (path_.empty()) return;
   write(fmt::format(
       R"({{"epoch":{},"iteration":{},"train_loss":{},"test_accuracy":{},"wall_s":{:.4f}}})", epoch,

@@ -1,4 +1,4 @@
-// --metrics: one JSON object per line, an iteration or an epoch each.
+// --metrics: one JSON object per line, an iteration or a test each.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ class Metrics {
 
   void iteration(std::int64_t iteration, std::int64_t epoch, double loss, double lr, double ms);
   // Also sees to it that all lines are written; throws SystemError if they could not be.
-  void epoch(std::int64_t epoch, std::int64_t iteration, double train_loss, double test_accuracy,
-             double wall_s);
+  void test(std::int64_t epoch, std::int64_t iteration, double train_loss, double test_accuracy,
+            double wall_s);
 
  private:
   void write(const std::string& line);

@@ -113,6 +113,11 @@ void add_options(CLI::App& app, const AppHelp& about, TrainOptions& o) {
   training("--iterations", o.iterations, "N", "Stop after N iterations instead of --epochs")
       ->transform(whole(1, kBillion))
       ->default_str("");
+  training("--test-every", o.test_every, "N",
+           "Test after every N iterations and at the end.\n"
+           "Default: after every epoch")
+      ->transform(whole(1, kBillion))
+      ->default_str("");
   training("--seed", o.seed, "N", "Decides initial weights, data order and dropout")
       ->transform(whole(0, std::numeric_limits<std::uint64_t>::max()));
   training("--label-smoothing", o.label_smoothing, "X",

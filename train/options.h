@@ -14,6 +14,7 @@ struct TrainOptions {
   std::int64_t batch = 100;  // global
   std::int64_t epochs = 10;
   std::int64_t iterations = 0;  // 0: as many as the epochs have
+  std::int64_t test_every = 0;  // iterations; 0: after every epoch
   std::uint64_t seed = 1;
   double label_smoothing = 0;
 

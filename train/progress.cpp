@@ -54,12 +54,14 @@ void Progress::step(std::int64_t iteration, double loss, double samples_per_s) {
   std::fflush(stderr);
 }
 
-void Progress::epoch(std::int64_t epoch, double train_loss, double test_accuracy,
-                     double samples_per_s) {
+void Progress::test(std::int64_t iteration, std::int64_t epoch, double train_loss,
+                    double test_accuracy, double samples_per_s) {
   accuracy_ = test_accuracy;
   if (quiet_) return;
   clear_bar();
-  fmt::print("epoch {}/{}  loss {:.4f}  test {:.2f}%  {:.0f} samples/s\n", epoch, epochs_,
+  fmt::print("{}  loss {:.4f}  test {:.2f}%  {:.0f} samples/s\n",
+             epochs_ > 0 ? fmt::format("epoch {}/{}", epoch, epochs_)
+                         : fmt::format("iteration {}/{}", iteration, iterations_),
              train_loss, 100 * test_accuracy, samples_per_s);
   std::fflush(stdout);
 }

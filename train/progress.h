@@ -1,4 +1,4 @@
-// What a person sees while training runs: a bar on a terminal, and a line per epoch anywhere.
+// What a person sees while training runs: a bar on a terminal, and a line per test anywhere.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@ namespace tandem {
 
 class Progress {
  public:
+  // `epochs` is 0 where tests do not go by epochs.
   Progress(bool quiet, std::int64_t iterations, std::int64_t epochs);
   ~Progress() { clear_bar(); }
   Progress(const Progress&) = delete;
@@ -17,7 +18,8 @@ class Progress {
   // Draws the bar anew, a few times a second at most.
   void step(std::int64_t iteration, double loss, double samples_per_s);
   // Replaces the bar by a line that stays.
-  void epoch(std::int64_t epoch, double train_loss, double test_accuracy, double samples_per_s);
+  void test(std::int64_t iteration, std::int64_t epoch, double train_loss, double test_accuracy,
+            double samples_per_s);
 
  private:
   void clear_bar();

@@ -102,6 +102,7 @@ Json options_json(const TrainOptions& o) {
                {"batch", o.batch},
                {"epochs", o.epochs},
                {"iterations", o.iterations > 0 ? Json(o.iterations) : nullptr},
+               {"test_every", o.test_every > 0 ? Json(o.test_every) : nullptr},
                {"seed", o.seed},
                {"label_smoothing", o.label_smoothing},
                {"lr", o.lr},

@@ -24,7 +24,7 @@ struct Summary {
   std::vector<RankReport> ranks;     // workers, then servers
   NetworkCost network;               // measured before the training; zero for one worker alone
   std::int64_t gradient_count = 0;   // elements of the flat gradient
-  double train_loss = 0;             // mean over the iterations of the last epoch
+  double train_loss = 0;             // mean over the iterations since the test before the last one
   double test_accuracy = 0;
   std::string weights_hash;
   std::set<std::string> skipped;  // broken images that were left out, by any worker

@@ -28,7 +28,7 @@ namespace {
 constexpr double kTestTimeout = 24 * 3600;
 
 // What all workers have found since the last test; only rank 0 uses it.
-struct Epoch {
+struct Findings {
   std::vector<double> losses;  // by iteration
   std::int64_t correct = 0;    // test samples
 
@@ -52,24 +52,23 @@ class Training {
         summary_(summary),
         metrics_(first() ? o.metrics : ""),
         progress_(o.quiet || !first(), length_.iterations,
-                  (length_.iterations + length_.iterations_per_epoch - 1) /
-                      length_.iterations_per_epoch) {}
+                  o.test_every > 0 ? 0 : epoch_of(length_.iterations)) {}
 
   void run() {
-    std::vector<double> losses;  // this worker's parts of them, of the epoch
+    std::vector<double> losses;  // this worker's parts of them, since the last test
     for (std::int64_t t = 1; t <= length_.iterations; ++t) {
-      const bool ends_epoch = t % length_.iterations_per_epoch == 0 || t == length_.iterations;
+      const bool tests = t % length_.iterations_per_test == 0 || t == length_.iterations;
       const auto begin = Clock::now();
       worker_.step(t);
       if (t == length_.iterations) worker_.finish();
-      const std::vector<double> known = worker_.take_losses(ends_epoch);
+      const std::vector<double> known = worker_.take_losses(tests);
       const double seconds = seconds_between(begin, Clock::now());
 
       for (const double loss : known) {
         losses.push_back(loss);
         if (!std::isfinite(loss))
           throw SystemError("training diverged: the loss of iteration {} is {}; try a lower --lr",
-                            (t - 1) / length_.iterations_per_epoch * length_.iterations_per_epoch +
+                            (t - 1) / length_.iterations_per_test * length_.iterations_per_test +
                                 std::ssize(losses),
                             loss);
       }
@@ -77,29 +76,32 @@ class Training {
       summary_.wall_s += seconds;
       summary_.iteration_ms.push_back(1e3 * seconds);
       if (!losses.empty()) progress_.step(t, losses.back() * o_.workers, summary_.samples_per_s());
-      if (ends_epoch) end_of_epoch(t, std::exchange(losses, {}));
+      if (tests) test(t, std::exchange(losses, {}));
     }
-    if (length_.iterations == 0) end_of_epoch(0, {});
+    if (length_.iterations == 0) test(0, {});
   }
 
  private:
   bool first() const { return worker_.rank() == 0; }
 
-  void end_of_epoch(std::int64_t t, std::vector<double> losses) {
+  void test(std::int64_t t, std::vector<double> losses) {
     share_statistics();
-    const Epoch epoch = collect({std::move(losses), worker_.count_correct()});
+    const Findings found = collect({std::move(losses), worker_.count_correct()});
     if (!first()) return;
-    const std::int64_t number = t == 0 ? 0 : (t - 1) / length_.iterations_per_epoch + 1;
-    const std::int64_t before = t - static_cast<std::int64_t>(epoch.losses.size());
+    const std::int64_t before = t - static_cast<std::int64_t>(found.losses.size());
     for (std::int64_t i = before + 1; i <= t; ++i)
-      metrics_.iteration(i, number, epoch.losses[static_cast<std::size_t>(i - before - 1)],
+      metrics_.iteration(i, epoch_of(i), found.losses[static_cast<std::size_t>(i - before - 1)],
                          worker_.rate(i), summary_.iteration_ms[static_cast<std::size_t>(i - 1)]);
-    summary_.train_loss = epoch.mean_loss();
+    summary_.train_loss = found.mean_loss();
     summary_.test_accuracy =
-        static_cast<double>(epoch.correct) / static_cast<double>(test_samples_);
+        static_cast<double>(found.correct) / static_cast<double>(test_samples_);
     if (t == 0) return;
-    metrics_.epoch(number, t, summary_.train_loss, summary_.test_accuracy, summary_.wall_s);
-    progress_.epoch(number, summary_.train_loss, summary_.test_accuracy, summary_.samples_per_s());
+    metrics_.test(epoch_of(t), t, summary_.train_loss, summary_.test_accuracy, summary_.wall_s);
+    progress_.test(t, epoch_of(t), summary_.train_loss, summary_.test_accuracy,
+                   summary_.samples_per_s());
+  }
+  std::int64_t epoch_of(std::int64_t iteration) const {
+    return (iteration - 1) / length_.iterations_per_epoch + 1;
   }
 
   // Every worker measures on its own part of the batches; from here on all have the mean, so that
@@ -113,7 +115,7 @@ class Training {
   }
 
   // Adds up what the workers have, and lets the servers go on.
-  Epoch collect(Epoch own) {
+  Findings collect(Findings own) {
     if (!communication_) return own;
     own.losses.push_back(static_cast<double>(own.correct));
     communication_->call([&] {
@@ -142,7 +144,7 @@ class Training {
 void serve(const Length& length, Transport& transport, ParameterServer& server) {
   std::int64_t served = 0;
   do {
-    const std::int64_t last = std::min(served + length.iterations_per_epoch, length.iterations);
+    const std::int64_t last = std::min(served + length.iterations_per_test, length.iterations);
     server.serve(served + 1, last);
     served = last;
     Request tested = transport.receive(0, Tag::control, {});

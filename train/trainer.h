@@ -7,7 +7,7 @@
 
 namespace tandem {
 
-// Trains on all ranks, tests after every epoch, shows progress, and writes the files that the
+// Trains on all ranks, tests now and then, shows progress, and writes the files that the
 // options name. Under mpiexec only rank 0 shows, writes and returns what the run came to.
 Summary train(const Task& task, const TrainOptions& options);
 

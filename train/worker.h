@@ -25,6 +25,7 @@ namespace tandem {
 struct Length {
   Length(const DataSplit& data, const TrainOptions& options);
   std::int64_t iterations, iterations_per_epoch;
+  std::int64_t iterations_per_test;
   std::int64_t warmup;  // iterations of d-sync before the pipeline opens
 };
 

@@ -192,6 +192,24 @@ TEST_CASE("distributed: the losses of all workers make the loss of the batch") {
     CHECK(four[i] == doctest::Approx(one[i]).epsilon(1e-4));
 }
 
+TEST_CASE("distributed: tests may come at any iteration, and change nothing") {
+  const TemporaryFolder folder;
+  for (const std::string algo : {"d-sync", "ps-sync", "pipe-sgd"}) {
+    CAPTURE(algo);
+    TrainOptions o = options(algo, 2, 25);  // an epoch has 20
+    const std::string expected = hash(o);
+    o.test_every = 10;
+    o.metrics = folder / "metrics";
+    CHECK(hash(o) == expected);
+    std::vector<std::pair<int, int>> tests;  // iteration, epoch
+    std::istringstream lines(read_bytes(folder / "metrics"));
+    for (std::string line; std::getline(lines, line);)
+      if (const auto json = nlohmann::json::parse(line); json.contains("test_accuracy"))
+        tests.emplace_back(json["iteration"], json["epoch"]);
+    CHECK(tests == std::vector<std::pair<int, int>>{{10, 1}, {20, 1}, {25, 2}});
+  }
+}
+
 TEST_CASE("distributed: the summary shows every rank, what it sent and what was predicted") {
   const TemporaryFolder folder;
   TrainOptions o = options("ps-sync", 3);

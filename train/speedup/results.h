@@ -1,0 +1,101 @@
+// What a comparison of algorithms came to: one cell for each algorithm, link and number of workers.
+// It is kept as results.json; tables, figures and the report are made from it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace tandem {
+
+// A way to train, by the name that the paper gives it.
+struct Algorithm {
+  std::string name;  // "Pipe-SGD+T"
+  std::string algo;  // as --algo
+  std::string compress;
+};
+const std::vector<Algorithm>& all_algorithms();  // the slowest first
+
+// What the mean iteration of a worker's compute thread was spent on, and what its communication
+// thread did behind it. Without `hidden`, the parts make up the iteration.
+struct Breakdown {
+  double compute = 0;   // data, forward, backward, update
+  double compress = 0;  // of sums, where the compute thread waits for it
+  double exposed = 0;   // communication that the compute thread waits for
+  double wait = 0;      // all else that it waits for: other workers, waking up
+  double hidden = 0;    // communication and compression behind the computation
+};
+
+// An interval on one thread of one rank; milliseconds from the beginning of the excerpt.
+struct TimelineSpan {
+  int rank = 0;
+  bool server = false;
+  bool communicates = false;  // the communication thread; else the compute thread
+  std::string what;           // data, forward, backward, update, wait, compress, communicate
+  double begin = 0, end = 0;
+  std::int64_t iteration = 0;
+};
+
+// A test during the training.
+struct CurvePoint {
+  double wall_s = 0;  // of training, without tests
+  std::int64_t iteration = 0;
+  double accuracy = 0;
+};
+
+struct Cell {
+  std::string name, algo, compress;  // of the algorithm
+  int workers = 0;
+  std::string link;
+
+  // All below is of a cell that has been run. `failure` says why there is nothing else.
+  std::string failure;
+  std::vector<double> repeats_ms;      // an iteration's median, one for each repeat
+  std::optional<double> predicted_ms;  // by Eq. 2 to 6
+  Breakdown breakdown;                 // milliseconds; of the median repeat
+  double bytes_per_iteration = 0;      // sent by all ranks together
+  double test_accuracy = 0;            // at the end
+  double train_loss = 0;
+  std::vector<CurvePoint> curve;       // of the median repeat
+  std::vector<TimelineSpan> timeline;  // two iterations; empty where none was asked for
+  std::string weights_hash;
+
+  bool done() const { return failure.empty() && !repeats_ms.empty(); }
+  double iteration_ms() const;  // median of the repeats
+  // Seconds of training until the first test that reached it.
+  std::optional<double> seconds_to(double accuracy) const;
+};
+
+struct Environment {
+  std::string processor, memory, system, gpu,
+      versions;  // of the machine that ran it; gpu may be empty
+  int cores = 0;
+  std::string transport;  // "threads" or "MPI"
+  std::string date;       // of the last cell
+  std::string command;
+};
+
+struct Results {
+  std::string bench;  // the program
+  std::string net;    // for people: "MNIST-MLP"
+  std::string data, device, precision;
+  std::int64_t batch = 0, iterations = 0, repeats = 0, parameters = 0;
+  std::uint64_t seed = 0;
+  double target_accuracy = 0;
+  Environment environment;
+  std::vector<Cell> cells;  // by workers, then link, then algorithm
+
+  // The cell of another algorithm among the same workers and over the same link, if it is done.
+  const Cell* beside(const Cell& cell, std::string_view algorithm) const;
+  // How many times as fast as that an iteration is.
+  std::optional<double> speedup(const Cell& cell, std::string_view over) const;
+};
+
+std::string to_json(const Results& results);
+// Throws UserError, naming the file, if it is not one of ours.
+Results read_results(const std::string& path);
+
+}  // namespace tandem
