@@ -208,6 +208,11 @@ bench: $(addprefix $(BUILD)/,$(filter bench_% %_bench,$(apps)))
 bench-gpu: $(BUILD)/bench_step
 	@scripts/bench-gpu $(BUILD)
 
+# Four workers on a shaped network beside PyTorch's (needs root).
+.PHONY: bench-peers
+bench-peers: $(BUILD)/mnist_mlp
+	@scripts/bench-peers $(BUILD)
+
 data:
 	+@data/fetch
 
@@ -231,6 +236,7 @@ help:
 	@echo "make bench        time kernels, compressors, links, all-reduce (beside MPI's) and a training step"
 	@echo "                  (beside PyTorch's, if it is installed)"
 	@echo "make bench-gpu    time a training step of every model on a GPU, beside PyTorch's"
+	@echo "make bench-peers  time four workers on shaped network namespaces, beside PyTorch's DDP over gloo (needs root)"
 	@echo "make data         fetch MNIST, Fashion-MNIST, CIFAR-10 and CIFAR-100 into datasets/"
 	@echo "make deps         install missing libraries with apt"
 	@echo "make format       format the sources; make format-check only looks"
