@@ -134,7 +134,7 @@ $(BUILD)/obj/tensor/cuda/%.o $(BUILD)/obj/tests/cuda/%.o: private cpp_flags += $
 $(BUILD)/obj/tensor/cpu/panels.o: private cxx_flags += -ffp-contract=fast \
   $(if $(SAN),-O3 $(if $(findstring clang,$(CXX)),,--param asan-stack=0))
 $(BUILD)/obj/dist/transport/mpi_transport.o: private cpp_flags += $(mpi_cpp_flags)
-$(BUILD)/obj/tests/apps/mpi_test.o: private cpp_flags += -DTANDEM_MPIEXEC='"$(MPIEXEC)"'
+$(BUILD)/obj/tests/apps/mpi_test.o $(BUILD)/obj/tests/docs/commands_test.o: private cpp_flags += -DTANDEM_MPIEXEC='"$(MPIEXEC)"'
 
 # Objects are built anew when the compiler or its flags change, what is linked
 # when a source comes or goes.
