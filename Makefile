@@ -170,8 +170,17 @@ deps:
 
 # Set up, build, get the data, train with every algorithm, compare.
 demo: deps
-	@$(MAKE) --no-print-directory $(BUILD)/mnist_mlp
+	@$(MAKE) --no-print-directory $(BUILD)/mnist_mlp $(BUILD)/speedup
 	@scripts/demo $(BUILD)
+
+# The paper's tables, with figures and a report each, into results/.
+.PHONY: tables tables-gpu
+tables: deps
+	@$(MAKE) --no-print-directory all
+	@scripts/tables $(BUILD)
+tables-gpu: deps
+	@$(MAKE) --no-print-directory all
+	@scripts/tables $(BUILD) cuda
 
 # Set up, build, test; then the same under the address and undefined-behaviour sanitizers (or, with
 # SAN=…, under those alone).
@@ -228,7 +237,9 @@ clean:
 
 help:
 	@echo "make              all programs, into build/"
-	@echo "make demo         set up, build, get data, train with each algorithm, compare (about 3 minutes)"
+	@echo "make demo         set up, build, get data, train with each algorithm, compare (about 4 minutes)"
+	@echo "make tables       speedup tables of MNIST-MLP and CIFAR-Convex with figures and report, into results/"
+	@echo "                  (10 minutes); make tables-gpu: of all benchmarks, on a GPU"
 	@echo "make check        set up, build and run all tests, also under sanitizers"
 	@echo "make test         build and run the tests in one variant (SAN=thread, DEBUG=1, …)"
 	@echo "make check-gpu    build and run the tests that need a GPU, also under compute-sanitizer"

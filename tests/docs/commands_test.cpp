@@ -75,7 +75,6 @@ bool is_built(const std::string& program) { return fs::exists(build_folder() / p
 bool can_run_here(const std::string& command) {
   if (mentions(command, "mpiexec") && !kHasMpich) return false;
   if (mentions(command, "--device cuda") && !has_gpu()) return false;
-  if (mentions(command, "build/speedup") && !is_built("speedup")) return false;
   return true;
 }
 

@@ -82,6 +82,7 @@ struct Results {
   std::string bench;  // the program
   std::string net;    // for people: "MNIST-MLP"
   std::string data, device, precision;
+  std::string options;  // that the program got besides
   std::int64_t batch = 0, iterations = 0, repeats = 0, parameters = 0;
   std::uint64_t seed = 0;
   double target_accuracy = 0;

@@ -1,0 +1,260 @@
+// The paper's experiment in one command: trains one benchmark with every algorithm, one after the
+// other, and compares.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <filesystem>
+#include <sstream>
+
+#include "dist/runtime/clock.h"
+#include "dist/transport/link_speed.h"
+#include "dist/transport/mpi_launch.h"
+#include "tensor/error.h"
+#include "train/app.h"
+#include "train/command_line.h"
+#include "train/files.h"
+#include "train/speedup/environment.h"
+#include "train/speedup/figures.h"
+#include "train/speedup/plan.h"
+#include "train/speedup/report.h"
+#include "train/speedup/table.h"
+
+using namespace tandem;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Options {
+  Plan plan;
+  fs::path out;
+  double target_accuracy = 0;  // 0: what all of them reach
+  bool again = false, quiet = false;
+};
+
+template <class T>
+const T& named(const std::vector<T>& all, std::string T::*name, const std::string& wanted,
+               const char* option) {
+  const auto found = std::ranges::find_if(all, [&](const T& each) { return each.*name == wanted; });
+  if (found != all.end()) return *found;
+  std::vector<std::string> names;
+  for (const T& each : all) names.push_back(each.*name);
+  throw UserError("{} {}: choose from {}", option, wanted, fmt::join(names, ", "));
+}
+
+// Returns false if --help was asked for and shown.
+bool parse(int argc, char** argv, Options& o) {
+  CLI::App app(
+      "Reproduces the speedup table of the Pipe-SGD paper: trains a benchmark with PS-Sync,\n"
+      "D-Sync and Pipe-SGD, without and with 16-bit truncation (+T) and 8-bit quantization\n"
+      "(+Q), one after the other from the same seed, and compares. DIR gets results.json,\n"
+      "results.csv, table.md, figures and report.html. A comparison that was interrupted goes\n"
+      "on where it was when the same command is given again.\n");
+  set_conventions(app);
+  Plan& plan = o.plan;
+  std::string bench = "mnist_mlp", data, mpiexec, out;
+  std::vector<int> workers = {4};
+  std::vector<std::string> links = {"1gbe"}, algos;
+  std::int64_t iterations = 0, batch = 0, threads = 0;
+  constexpr std::int64_t kMost = 1'000'000'000;
+  const auto within = [](std::int64_t least, std::int64_t most) {
+    return CLI::Range(least, most).description("");
+  };
+  const auto add = [&](const char* name, auto& value, const char* type, const char* help) {
+    return app.add_option(name, value, help)->type_name(type);
+  };
+  const auto without_default = [&](const char* name, auto& value, const char* type,
+                                   const char* help) {
+    return add(name, value, type, help)->default_str("");
+  };
+  add("--bench", bench, "NAME", "mnist_mlp, cifar_convex, cifar_cnn, alexnet or resnet");
+  add("--workers", workers, "N", "One or several numbers of workers, such as 2,4,8")
+      ->delimiter(',')
+      ->option_text("N=4")
+      ->check(within(2, 1024));
+  add("--link,--links", links, "SPEED",
+      "One or several networks, such as 100mbit,1gbe,10gbe\n"
+      "or 2.5gbit/80us; none: what this machine can do")
+      ->delimiter(',')
+      ->option_text("SPEED=1gbe");
+  without_default("--algos", algos, "NAME",
+                  "Only these, such as D-Sync,Pipe-SGD+T; default: all\n"
+                  "seven")
+      ->delimiter(',')
+      ->option_text("NAME");
+  without_default("--iterations", iterations, "N",
+                  "Of each training; default: 600 for mnist_mlp, 300 for\n"
+                  "cifar_convex, 200 for cifar_cnn, 20 for the others")
+      ->check(within(1, kMost));
+  add("--repeats", plan.repeats, "N", "Timed trainings per cell, of which the median counts")
+      ->check(within(1, kMost));
+  add("--tests", plan.tests, "N",
+      "How often the weights are tested, in one more training\n"
+      "per algorithm that is not timed")
+      ->check(within(1, kMost));
+  without_default("--target-accuracy", o.target_accuracy, "PERCENT",
+                  "Tell how long it takes to reach it; default: the whole\n"
+                  "per cent that all algorithms reach")
+      ->check(CLI::Range(0.0, 100.0).description(""));
+  without_default("--batch", batch, "N", "Samples per iteration; default: the paper's")
+      ->check(within(1, kMost));
+  add("--seed", plan.seed, "N", "Decides initial weights, data order and dropout");
+  without_default("--data", data, "DIR|synthetic", "As --data of the benchmark");
+  without_default("--threads", threads, "N",
+                  "Compute threads per worker; default: this machine's\n"
+                  "cores over the workers")
+      ->check(within(1, kMost));
+  add("--device", plan.device, "NAME", "cpu or cuda")
+      ->check(CLI::IsMember({"cpu", "cuda"}).description(""));
+  add("--precision", plan.precision, "NAME", "cuda: fp32, tf32 or bf16")
+      ->check(CLI::IsMember({"fp32", "tf32", "bf16"}).description(""));
+  without_default("--mpiexec", mpiexec, "COMMAND",
+                  "Ranks are processes that this starts, for example\n"
+                  "\"mpiexec.mpich -f hosts\"; default: threads");
+  add("--out", out, "DIR", "Folder for the results; it is made")->required()->option_text("DIR");
+  app.add_flag("--again", o.again, "Forget the results that are in DIR");
+  app.add_flag("--quiet", o.quiet, "Print nothing but the table and errors");
+  if (!parse_command_line(app, argc, argv)) return false;
+
+  plan.bench = named(all_benches(), &Bench::program, bench, "--bench");
+  if (batch > 0) plan.bench.batch = batch;
+  plan.workers = workers;
+  plan.links = links;
+  for (const std::string& link : links) parse_link(link);
+  for (const std::string& name : algos)
+    plan.algorithms.push_back(named(all_algorithms(), &Algorithm::name, name, "--algos"));
+  if (algos.empty()) plan.algorithms = all_algorithms();
+  plan.iterations = iterations > 0 ? iterations : plan.bench.iterations;
+  if (!data.empty()) plan.options = {"--data", data};
+  if (threads > 0) plan.options.insert(plan.options.end(), {"--threads", std::to_string(threads)});
+  std::istringstream words(mpiexec);
+  for (std::string word; words >> word;) plan.mpiexec.push_back(word);
+  plan.programs = fs::read_symlink("/proc/self/exe").parent_path();
+  o.target_accuracy /= 100;
+  o.out = out;
+  return true;
+}
+
+// Finished cells are kept, so that nothing is run twice.
+Results begin(const Options& o) {
+  const fs::path file = o.out / "results.json";
+  std::error_code failure;
+  fs::create_directories(o.out, failure);
+  if (failure) throw UserError("--out: cannot make {}: {}", o.out.string(), failure.message());
+  check_writable("--out", file);
+  if (o.again || !fs::exists(file) || fs::file_size(file) == 0) return o.plan.begin();
+  try {
+    return o.plan.resume(read_results(file));
+  } catch (const UserError& e) {
+    throw UserError("--out {}: {}; choose another folder, or give --again", o.out.string(),
+                    e.what());
+  }
+}
+
+std::string duration(double seconds) {
+  const auto whole = static_cast<std::int64_t>(seconds + 0.5);
+  return fmt::format("{}:{:02}", whole / 60, whole % 60);
+}
+
+// A line that is written over on a terminal, and lines that stay.
+class Progress {
+ public:
+  Progress(bool quiet, std::size_t cells) : quiet_(quiet), cells_(cells) {}
+
+  void running(std::size_t number, const Cell& cell, const std::string& what) {
+    if (quiet_ || !terminal_) return;
+    fmt::print(stderr, "\r\033[K[{}/{}] {}, {} workers, link {}: {}{}", number, cells_, cell.name,
+               cell.workers, cell.link, what, left(number));
+  }
+  void finished(std::size_t number, const Cell& cell) {
+    ++run_;
+    if (quiet_) return;
+    if (terminal_) fmt::print(stderr, "\r\033[K");
+    fmt::print("[{}/{}] {}, {} workers, link {}: {}{}\n", number, cells_, cell.name, cell.workers,
+               cell.link,
+               cell.done() ? fmt::format("{:.2f} ms, {:.2f}%", cell.iteration_ms(),
+                                         100 * cell.test_accuracy)
+                           : fmt::format("failed: {}", cell.failure),
+               left(number + 1));
+    std::fflush(stdout);
+  }
+
+ private:
+  // As long for a cell as for those before.
+  std::string left(std::size_t number) const {
+    if (run_ == 0 || number > cells_) return "";
+    const double each = seconds_between(begin_, Clock::now()) / static_cast<double>(run_);
+    return fmt::format("; about {} left",
+                       duration(each * static_cast<double>(cells_ - number + 1)));
+  }
+
+  bool quiet_, terminal_ = ::isatty(STDERR_FILENO) == 1;
+  std::size_t cells_, run_ = 0;
+  Clock::time_point begin_ = Clock::now();
+};
+
+// A few iterations that nobody times: files are read, the processor wakes up.
+void warm_up(const Plan& plan, const Cell& cell) {
+  Plan few = plan;
+  few.iterations = 5;
+  few.repeats = 1;
+  few.links.front().clear();  // no timeline
+  Results results = few.begin();
+  Cell scratch = cell;
+  run_cell(few, results, scratch, [](const std::string&) {});
+}
+
+double reached_by_all(const Results& results) {
+  double least = 1;
+  for (const Cell& cell : results.cells)
+    if (cell.done()) least = std::min(least, cell.test_accuracy);
+  return std::floor(100 * least) / 100;
+}
+
+void run(Options& o) {
+  if (mpi_launch())
+    throw UserError("ranks are started from here: run it without mpiexec, and with --mpiexec");
+  Results results = begin(o);
+  const std::string file = o.out / "results.json";
+  Progress progress(o.quiet, results.cells.size());
+  bool warm = false;
+  std::size_t number = 0, failed = 0;
+  for (Cell& cell : results.cells) {
+    ++number;
+    if (cell.done()) continue;
+    if (!std::exchange(warm, true)) warm_up(o.plan, cell);
+    run_cell(o.plan, results, cell,
+             [&](const std::string& what) { progress.running(number, cell, what); });
+    progress.finished(number, cell);
+    results.environment.date = date_now();
+    write_file(file, to_json(results));
+  }
+  results.target_accuracy = o.target_accuracy > 0 ? o.target_accuracy : reached_by_all(results);
+  write_file(file, to_json(results));
+  for (const Cell& cell : results.cells) failed += !cell.done();
+  if (!o.quiet) fmt::print("\n");
+  fmt::print("{}\n", to_text(results));
+  write_file(o.out / "results.csv", to_csv(results));
+  write_file(o.out / "table.md", to_markdown(results));
+  if (failed < results.cells.size()) {
+    draw_figures(results, o.out);
+    write_file(o.out / "report.html", report_html(results, o.out));
+    if (!o.quiet) fmt::print("{}\n", (o.out / "report.html").string());
+  }
+  if (failed > 0)
+    throw SystemError("{} of {} cells failed; the same command tries them again", failed,
+                      results.cells.size());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return run_app("speedup", [&] {
+    Options options;
+    if (!parse(argc, argv, options)) return;
+    options.plan.command_line = fmt::format("{}", fmt::join(argv, argv + argc, " "));
+    run(options);
+  });
+}

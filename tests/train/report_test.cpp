@@ -1,0 +1,261 @@
+#include "train/speedup/report.h"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+
+#include "tensor/error.h"
+#include "tests/support.h"
+#include "train/files.h"
+#include "train/speedup/figures.h"
+#include "train/speedup/palette.h"
+#include "train/speedup/timeline.h"
+
+using namespace tandem;
+using namespace tandem::test;
+namespace fs = std::filesystem;
+
+namespace {
+
+std::vector<TimelineSpan> example_timeline() {
+  std::vector<TimelineSpan> spans;
+  for (int rank = 0; rank < 2; ++rank)
+    for (int i = 0; i < 2; ++i) {
+      const double at = 10. * i + rank;
+      spans.push_back({rank, false, false, "wait", at, at + 5, 30 + i});
+      spans.push_back({rank, false, false, "forward", at + 5, at + 7, 30 + i});
+      spans.push_back({rank, false, false, "backward", at + 7, at + 10, 30 + i});
+      spans.push_back({rank, false, true, "communicate", at - 4, at + 5, 28 + i});
+      spans.push_back({rank, false, true, "compress", at, at + 0.1, 28 + i});
+    }
+  return spans;
+}
+
+Cell example_cell(const Algorithm& algorithm, int workers, const std::string& link, double ms) {
+  Cell cell{.name = algorithm.name,
+            .algo = algorithm.algo,
+            .compress = algorithm.compress,
+            .workers = workers,
+            .link = link};
+  cell.repeats_ms = {ms, 1.02 * ms, 0.99 * ms};
+  cell.predicted_ms = 1.1 * ms;
+  cell.breakdown = {
+      .compute = 0.2 * ms, .compress = 0.1 * ms, .exposed = 0.6 * ms, .wait = 0.1 * ms};
+  if (algorithm.algo == "pipe-sgd") cell.breakdown.hidden = 0.2 * ms;
+  cell.bytes_per_iteration = 1e6;
+  for (int i = 0; i <= 20; ++i)
+    cell.curve.push_back({i * ms / 10, 100 * i, 0.97 - 0.87 * std::exp(-i / 4.)});
+  cell.test_accuracy = cell.curve.back().accuracy;
+  cell.timeline = example_timeline();
+  return cell;
+}
+
+// All algorithms with two numbers of workers and over two links; one cell has failed.
+Results example_results() {
+  Results results{.bench = "mnist_mlp",
+                  .net = "MNIST-MLP",
+                  .data = "datasets/mnist",
+                  .device = "cpu",
+                  .precision = "fp32",
+                  .batch = 100,
+                  .iterations = 2000,
+                  .repeats = 3,
+                  .parameters = 648010,
+                  .seed = 1,
+                  .target_accuracy = 0.9,
+                  .environment = {.processor = "a processor", .cores = 2, .transport = "threads"}};
+  for (const int workers : {2, 4})
+    for (const char* link : {"1gbe", "10gbe"}) {
+      double ms = 100;
+      for (const Algorithm& algorithm : all_algorithms())
+        results.cells.push_back(example_cell(algorithm, workers, link, ms *= 0.8));
+    }
+  Cell& failed = results.cells[2];
+  failed = {.name = failed.name, .workers = failed.workers, .link = failed.link};
+  failed.failure = "rank 1 said <no> & \"went\"";
+  return results;
+}
+
+bool in_path(const std::string& program) {
+  return Process({"sh", "-c", "command -v " + program}).wait().status == 0;
+}
+
+std::size_t count(const std::string& text, const std::string& what) {
+  std::size_t times = 0;
+  for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += what.size())
+    ++times;
+  return times;
+}
+
+// What is wrong with the nesting and the attributes of XML; empty if nothing is.
+std::string xml_error(const std::string& xml) {
+  std::vector<std::string> open;
+  for (std::size_t at = 0; (at = xml.find('<', at)) != std::string::npos;) {
+    std::size_t end = at + 1;
+    char quote = 0;
+    std::set<std::string> attributes;
+    std::string word;
+    bool ended = false;  // the word, by a blank
+    for (; end < xml.size() && (quote || xml[end] != '>'); ++end) {
+      const char c = xml[end];
+      if (quote) {
+        if (c == quote) quote = 0;
+        if (c == '<') return "< inside of quotes";
+      } else if (c == '"' || c == '\'') {
+        quote = c;
+      } else if (c == '=') {
+        if (!attributes.insert(word).second) return "two attributes " + word;
+      } else if (std::isspace(static_cast<unsigned char>(c))) {
+        ended = true;
+      } else {
+        word = ended ? std::string(1, c) : word + c;
+        ended = false;
+      }
+    }
+    if (end == xml.size()) return "a tag without an end";
+    const std::string tag = xml.substr(at + 1, end - at - 1);
+    const std::string name = tag.substr(0, tag.find_first_of(" \n\t/", 1));
+    if (name.starts_with('/')) {
+      if (open.empty() || "/" + open.back() != name) return "unexpected <" + tag + ">";
+      open.pop_back();
+    } else if (!tag.ends_with('/') && !name.starts_with('?') && !name.starts_with('!')) {
+      open.push_back(name);
+    }
+    at = end;
+  }
+  return open.empty() ? "" : "no end of " + open.back();
+}
+
+}  // namespace
+
+TEST_CASE("timeline: every span is there, with its iteration and a tooltip") {
+  const Cell cell = example_cell(all_algorithms()[4], 2, "1gbe", 10);
+  const std::string svg = timeline_svg(cell);
+  CHECK(xml_error(svg) == "");
+  CHECK(count(svg, "<rect") == cell.timeline.size());
+  CHECK(count(svg, ">iteration 29</text>") == 2);
+  CHECK(count(svg, "communicate of iteration 28: 9.00 ms") == 2);
+  CHECK(count(svg, ">worker 1<") == 1);
+  CHECK(count(svg, ">server<") == 0);
+  CHECK(timeline_svg(Cell{}) == "");
+  CHECK(count(timeline_legend(), "<svg") == 7);
+}
+
+TEST_CASE("figures: what there is to draw") {
+  using Names = std::vector<std::string>;
+  Results results = example_results();
+  CHECK(figures_of(results) == Names{"accuracy", "breakdown", "links", "workers"});
+  std::erase_if(results.cells, [](const Cell& cell) { return cell.workers == 4; });
+  CHECK(figures_of(results) == Names{"accuracy", "breakdown", "links"});
+  // Without a limit there is no place on an axis of bandwidth.
+  for (Cell& cell : results.cells)
+    if (cell.link == "10gbe") cell.link = "none";
+  CHECK(figures_of(results) == Names{"accuracy", "breakdown"});
+  for (Cell& cell : results.cells) cell.curve.clear();
+  CHECK(figures_of(results) == Names{"breakdown"});
+  for (Cell& cell : results.cells) cell.failure = "for a reason";
+  CHECK(figures_of(results).empty());
+  CHECK(figures_of(Results{}).empty());
+}
+
+TEST_CASE("figures: without gnuplot, the message names the package") {
+  const TemporaryFolder folder;
+  const std::string path = std::getenv("PATH");
+  ::setenv("PATH", folder.path().c_str(), 1);
+  const std::string message =
+      message_of<SystemError>([&] { draw_figures(example_results(), folder / "figures"); });
+  ::setenv("PATH", path.c_str(), 1);
+  CHECK(message ==
+        "the figures are drawn by gnuplot, which is not installed (Debian's package gnuplot-nox)");
+}
+
+TEST_CASE("report: everything is in it, escaped, and nothing is loaded from elsewhere") {
+  const TemporaryFolder folder;
+  const Results results = example_results();
+  const std::string html = report_html(results, folder.path());
+  for (const Algorithm& algorithm : all_algorithms())
+    CHECK(html.find("</span>" + algorithm.name + "</th>") != std::string::npos);
+  CHECK(count(html, "failed: rank 1 said &lt;no&gt; &amp; &quot;went&quot;") == 1);
+  CHECK(count(html, "<no>") == 0);
+  CHECK(count(html, "<table class=\"wide\">") == 4);
+  CHECK(count(html, "class=\"best\"") == 4);
+  CHECK(count(html, "2.0–3.2×") == 2);
+  CHECK(count(html, "has not been drawn") == figures_of(results).size());
+  for (const char* loads : {"src=", "href=\"http", "url(http", "@import", "<link"})
+    CHECK(count(html, loads) == 0);
+  CHECK(count(html, "href=") == count(html, "href=\"#"));
+  CHECK(count(report_html(Results{}, folder.path()), "</html>") == 1);
+}
+
+TEST_CASE("report: figures are drawn and a browser shows them") {
+  if (!in_path("gnuplot")) {
+    MESSAGE("gnuplot is not installed: figures are not tested");
+    return;
+  }
+  const TemporaryFolder folder;
+  const fs::path out = folder / "it's out";
+  const Results results = example_results();
+  draw_figures(results, out);
+  for (const std::string& name : figures_of(results)) {
+    CAPTURE(name);
+    const std::string svg = read_bytes(out / (name + ".svg"));
+    CHECK(xml_error(svg) == "");
+    CHECK(read_bytes(out / (name + ".png")).starts_with("\x89PNG"));
+    CHECK(count(svg, "prefers-color-scheme: dark") == 1);
+    CHECK(count(svg, "<title>" + name + "_plot_") == 0);
+  }
+  const std::string accuracy = read_bytes(out / "accuracy.svg");
+  const std::string links = read_bytes(out / "links.svg");
+  for (const Algorithm& algorithm : all_algorithms()) {
+    CAPTURE(algorithm.name);
+    const bool failed = algorithm.name == results.cells[2].name;
+    CHECK(count(accuracy, "<title>" + algorithm.name + "</title>") == (failed ? 0 : 2));
+    const bool is_base = algorithm.name == "D-Sync" || algorithm.name == "PS-Sync";
+    CHECK(count(links, "<title>" + algorithm.name + ", measured</title>") == (is_base ? 1 : 2));
+  }
+
+  const std::string html = report_html(results, out);
+  write_file(out / "report.html", html);
+  CHECK(count(html, "<figure id=") == 4);
+  CHECK(count(html, "<?xml") == 0);
+  CHECK(count(html, "id=\"accuracy_canvas\"") == 1);
+
+  std::string browser;
+  for (const char* name : {"chromium", "chromium-browser", "google-chrome"})
+    if (browser.empty() && in_path(name)) browser = name;
+  if (browser.empty()) {
+    MESSAGE("Chromium is not installed: the report is not opened");
+    return;
+  }
+  // A copy of the report that looks at itself.
+  std::string page = html;
+  page.insert(page.find("</body>"), R"(<img src="accuracy.svg"><img src="links.png">
+<script>addEventListener("load", () => {
+  const shown = [...document.querySelectorAll("figure svg")].filter(
+      (svg) => svg.getBoundingClientRect().width > 300 && svg.getBoundingClientRect().height > 50);
+  const images = [...document.images].filter((image) => image.naturalWidth > 0);
+  const root = document.documentElement;
+  for (const image of document.images) image.style.display = "none";
+  root.dataset.seen = `${shown.length} figures, ${images.length} images, ` +
+      (root.scrollWidth > root.clientWidth ? "too wide" : "fits");
+});</script>)");
+  write_file(out / "page.html", page);
+  const auto result =
+      Process({browser, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr",
+               "--v=0", "--virtual-time-budget=2000", "--window-size=500,900",
+               "--user-data-dir=" + (folder / "profile").string(),
+               "--screenshot=" + (folder / "page.png").string(), "--dump-dom",
+               "file://" + (out / "page.html").string()})
+          .wait();
+  CAPTURE(result.err);
+  CHECK(result.status == 0);
+  const std::size_t timelines = results.cells.size() - 1;
+  CHECK(count(result.out, fmt::format("data-seen=\"{} figures, 2 images, fits\"", 4 + timelines)) ==
+        1);
+  CHECK(count(result.err, "CONSOLE") == 0);
+  CHECK(fs::exists(folder / "page.png"));
+}

@@ -1,0 +1,144 @@
+// Comparisons of algorithms: plans, results and tables.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "tensor/error.h"
+#include "tests/support.h"
+#include "train/files.h"
+#include "train/speedup/child.h"
+#include "train/speedup/plan.h"
+#include "train/speedup/table.h"
+
+using namespace tandem;
+using namespace tandem::test;
+
+namespace {
+
+Plan plan() {
+  return {.bench = all_benches().front(),
+          .workers = {4, 2},
+          .links = {"1gbe", "none"},
+          .algorithms = all_algorithms(),
+          .iterations = 10,
+          .programs = "build"};
+}
+
+void finish(Cell& cell, std::vector<double> repeats_ms) {
+  cell.repeats_ms = std::move(repeats_ms);
+  cell.predicted_ms = 9;
+  cell.breakdown = {.compute = 1, .compress = 2, .exposed = 3, .wait = 4, .hidden = 5};
+  cell.bytes_per_iteration = 7e6;
+  cell.test_accuracy = 0.9;
+  cell.curve = {{0.5, 5, 0.6}, {1.0, 10, 0.9}};
+  cell.timeline = {{.rank = 1, .communicates = true, .what = "wait", .begin = 1, .end = 2}};
+  cell.weights_hash = "abc";
+}
+
+bool has(const std::vector<std::string>& words, const std::string& word) {
+  return std::ranges::find(words, word) != words.end();
+}
+
+}  // namespace
+
+TEST_CASE("speedup: a plan has a cell for every number of workers, link and algorithm") {
+  const Plan p = plan();
+  const Results r = p.begin();
+  REQUIRE(r.cells.size() == 2 * 2 * 7);
+  CHECK(r.cells[0].name == "PS-Sync");
+  CHECK(r.cells[0].workers == 4);
+  CHECK(r.cells[7].link == "none");
+  CHECK(r.cells[27].name == "Pipe-SGD+Q");
+  CHECK(r.cells[27].workers == 2);
+  CHECK(p.wants_timeline(r.cells[6]));
+  CHECK_FALSE(p.wants_timeline(r.cells[7]));
+
+  const auto threads = p.command(r.cells[6]);
+  CHECK(threads[0] == "build/mnist_mlp");
+  for (const char* word : {"pipe-sgd", "quant8", "1gbe", "--workers", "--warmup-epochs"})
+    CHECK(has(threads, word));
+  CHECK_FALSE(has(p.command(r.cells[1]), "--warmup-epochs"));
+
+  Plan mpi = p;
+  mpi.mpiexec = {"mpiexec", "-f", "hosts"};
+  auto processes = mpi.command(r.cells[0]);
+  processes.resize(6);
+  CHECK(processes ==
+        std::vector<std::string>{"mpiexec", "-f", "hosts", "-n", "5", "build/mnist_mlp"});
+  CHECK(mpi.command(r.cells[1])[4] == "4");
+  CHECK_FALSE(has(mpi.command(r.cells[1]), "--workers"));
+}
+
+TEST_CASE("speedup: results are read as they were written") {
+  Results r = plan().begin();
+  finish(r.cells[0], {30, 10, 20});
+  finish(r.cells[1], {4});
+  r.cells[2].failure = "out of \"luck\"";
+  r.target_accuracy = 0.75;
+  const TemporaryFolder folder;
+  const std::string path = folder / "results.json";
+  write_file(path, to_json(r));
+  const Results read = read_results(path);
+  CHECK(to_json(read) == to_json(r));
+  CHECK(read.cells[0].iteration_ms() == 20);
+  CHECK(read.cells[0].timeline.size() == 1);
+  CHECK(read.speedup(read.cells[1], "PS-Sync") == 5);
+  CHECK_FALSE(read.speedup(read.cells[2], "PS-Sync"));
+  CHECK(read.cells[0].seconds_to(0.75) == 1.0);
+  CHECK_FALSE(read.cells[0].seconds_to(0.95));
+
+  write_bytes(path, "{\"format\": 1}");
+  CHECK(message_of<UserError>([&] {
+          read_results(path);
+        }).starts_with(path + " is not a results.json of build/speedup"));
+}
+
+TEST_CASE("speedup: finished cells are kept, failed ones and those of other plans are not") {
+  Plan p = plan();
+  Results r = p.begin();
+  finish(r.cells[0], {1});
+  finish(r.cells[8], {2});
+  r.cells[1].failure = "no";
+  std::swap(p.links[0], p.links[1]);
+  p.algorithms.pop_back();
+  const Results again = p.resume(r);
+  REQUIRE(again.cells.size() == 2 * 2 * 6);
+  CHECK(again.cells[6].repeats_ms == std::vector<double>{1});
+  CHECK(again.cells[1].repeats_ms == std::vector<double>{2});
+  CHECK(std::ranges::count_if(again.cells, &Cell::done) == 2);
+  CHECK(again.cells[7].failure.empty());
+
+  p.iterations = 11;
+  CHECK(message_of<UserError>([&] { p.resume(r); }) ==
+        "it holds results for --iterations 10, not 11");
+}
+
+TEST_CASE("speedup: tables show what was measured, and why a cell failed") {
+  Results r = plan().begin();
+  finish(r.cells[0], {40});
+  finish(r.cells[1], {10, 14, 12});
+  r.cells[2].failure = "out of \"luck\"";
+  r.target_accuracy = 0.5;
+  const std::string text = to_text(r), markdown = to_markdown(r), csv = to_csv(r);
+  for (const std::string& table : {text, markdown}) {
+    CAPTURE(table);
+    for (const char* part : {"12.00", "3.33x", "90.00%", "failed: out of \"luck\"", "not run yet",
+                             "2 workers, link none", "4.0-5.4x"})
+      CHECK(table.find(part) != std::string::npos);
+  }
+  CHECK(std::ranges::count(csv, '\n') == 1 + 28);
+  CHECK(csv.find("4,1gbe,D-Sync,12,10,14,9,1,2,3,4,5,7000000,3.33") != std::string::npos);
+  CHECK(csv.find("\"out of \"\"luck\"\"\"") != std::string::npos);
+}
+
+TEST_CASE("speedup: a program's output comes back, and its failure as it tells it") {
+  CHECK(tandem::run_program({"sh", "-c", "echo this; echo that >&2"}) == "this\n");
+  const auto failure = [](const char* script) {
+    return message_of<SystemError>([&] { tandem::run_program({"sh", "-c", script}); });
+  };
+  CHECK(failure("echo first >&2; echo 'sh: no luck' >&2; exit 3") == "no luck");
+  CHECK(failure("exit 3") == "sh ended with status 3");
+  CHECK(failure("kill -9 $$") == "sh was ended by signal 9");
+  CHECK(message_of<SystemError>([] { tandem::run_program({"/no/such/program"}); }) ==
+        "/no/such/program cannot be started");
+}

@@ -1,0 +1,42 @@
+// The scripts of the figures, one source for each kind, and what they share.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "train/speedup/gnuplot.h"
+#include "train/speedup/results.h"
+
+namespace tandem {
+
+// Each is nothing if there is nothing to draw.
+std::optional<GnuplotFigure> accuracy_figure(const Results& results);
+std::optional<GnuplotFigure> breakdown_figure(const Results& results);
+std::optional<GnuplotFigure> links_figure(const Results& results);
+std::optional<GnuplotFigure> workers_figure(const Results& results);
+
+// Those that are done among the workers and over the link of the first cell.
+std::vector<const Cell*> base_cells(const Results& results);
+
+std::string workers_text(int workers);     // "4 workers"
+std::string place_text(const Cell& cell);  // "4 workers, link 1gbe"
+
+// An algorithm's line, which differs from others in more than colour, and its points.
+std::string line_style(const std::string& name, const std::string& compress);
+std::string point_style(const std::string& compress);
+
+// To compare the others with.
+inline constexpr const char* kReferenceLine = "linecolor rgb grey linewidth 1.5 dashtype (6,5)";
+
+// Two panels side by side; the right one leaves space for the key.
+struct Panel {
+  double left, right;
+};
+inline constexpr Panel kLeftPanel{0.08, 0.42}, kRightPanel{0.475, 0.815};
+std::string margins(const Panel& panel);
+inline constexpr const char* kKeyBeside =
+    "set key at screen 0.835, screen 0.5 left center vertical Left reverse samplen 2 spacing "
+    "1.15\n";
+
+}  // namespace tandem

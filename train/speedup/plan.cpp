@@ -1,0 +1,87 @@
+#include "train/speedup/plan.h"
+
+#include <fmt/ranges.h>
+
+#include "tensor/error.h"
+#include "train/speedup/environment.h"
+
+namespace tandem {
+
+const std::vector<Bench>& all_benches() {
+  static const std::vector<Bench> all = {
+      {"mnist_mlp", "MNIST-MLP", 100, 600},    {"cifar_convex", "CIFAR100-Convex", 100, 300},
+      {"cifar_cnn", "CIFAR100-CNN", 100, 200}, {"alexnet", "AlexNet", 256, 20},
+      {"resnet", "ResNet-18", 256, 20},
+  };
+  return all;
+}
+
+Results Plan::begin() const {
+  Results r{.bench = bench.program,
+            .net = bench.net,
+            .device = device,
+            .precision = precision,
+            .options = fmt::format("{}", fmt::join(options, " ")),
+            .batch = bench.batch,
+            .iterations = iterations,
+            .repeats = repeats,
+            .seed = seed,
+            .environment = this_machine(device == "cuda")};
+  r.environment.command = command_line;
+  r.environment.transport = mpiexec.empty() ? "threads" : "MPI";
+  for (const int count : workers)
+    for (const std::string& link : links)
+      for (const Algorithm& a : algorithms)
+        r.cells.push_back({.name = a.name,
+                           .algo = a.algo,
+                           .compress = a.compress,
+                           .workers = count,
+                           .link = link});
+  return r;
+}
+
+Results Plan::resume(const Results& earlier) const {
+  Results now = begin();
+  const auto same = [](const char* what, const auto& before, const auto& wanted) {
+    if (before != wanted)
+      throw UserError("it holds results for {} {}, not {}", what, before, wanted);
+  };
+  same("--bench", earlier.bench, now.bench);
+  same("--device", earlier.device, now.device);
+  same("--precision", earlier.precision, now.precision);
+  same("--batch", earlier.batch, now.batch);
+  same("--iterations", earlier.iterations, now.iterations);
+  same("--repeats", earlier.repeats, now.repeats);
+  same("--seed", earlier.seed, now.seed);
+  same("options", fmt::format("'{}'", earlier.options), fmt::format("'{}'", now.options));
+  same("ranks over", earlier.environment.transport, now.environment.transport);
+  now.data = earlier.data;
+  now.parameters = earlier.parameters;
+  now.environment.date = earlier.environment.date;
+  for (Cell& cell : now.cells)
+    if (const Cell* finished = earlier.beside(cell, cell.name)) cell = *finished;
+  return now;
+}
+
+std::vector<std::string> Plan::command(const Cell& cell) const {
+  std::vector<std::string> words = mpiexec;
+  const int ranks = cell.workers + (cell.algo == "ps-sync" ? 1 : 0);
+  const auto add = [&](std::initializer_list<std::string> more) {
+    words.insert(words.end(), more);
+  };
+  if (!mpiexec.empty()) add({"-n", std::to_string(ranks)});
+  add({programs + "/" + bench.program, "--algo", cell.algo, "--compress", cell.compress, "--link",
+       cell.link, "--batch", std::to_string(bench.batch), "--seed", std::to_string(seed),
+       "--device", device, "--quiet"});
+  if (mpiexec.empty()) add({"--workers", std::to_string(cell.workers)});
+  if (device == "cuda") add({"--precision", precision});
+  if (cell.algo == "pipe-sgd") add({"--warmup-epochs", "0"});
+  words.insert(words.end(), options.begin(), options.end());
+  return words;
+}
+
+bool Plan::wants_timeline(const Cell& cell) const {
+  return cell.workers == workers.front() && cell.link == links.front();
+}
+
+}  // namespace tandem

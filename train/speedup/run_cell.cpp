@@ -1,0 +1,181 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tensor/error.h"
+#include "train/files.h"
+#include "train/speedup/child.h"
+#include "train/speedup/plan.h"
+
+namespace tandem {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr std::int64_t kTimelineIterations = 12;  // of which two are shown, when all is warm
+
+// Where programs leave their files; gone at the end.
+class Scratch {
+ public:
+  Scratch()
+      : folder_(fs::temp_directory_path() / ("tandem-speedup-" + std::to_string(::getpid()))) {
+    fs::create_directories(folder_);
+  }
+  ~Scratch() {
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  std::string operator/(const char* name) const { return folder_ / name; }
+
+ private:
+  fs::path folder_;
+};
+
+// What --summary says a worker's iteration was spent on: its two threads side by side, of which the
+// compute thread waits for the other one.
+Breakdown breakdown_of(const Json& ms) {
+  const auto part = [&](const char* name) { return ms.at(name).get<double>(); };
+  Breakdown b;
+  b.compute = part("data") + part("forward") + part("backward") + part("update");
+  const double communication = part("compress") + part("communicate");
+  const double waited_for = std::min(part("wait"), communication);
+  b.compress = std::min(part("compress"), waited_for);
+  b.exposed = waited_for - b.compress;
+  b.hidden = communication - waited_for;
+  b.wait = part("wait") - waited_for;
+  return b;
+}
+
+std::vector<Json> lines_of(const std::string& metrics, const char* with) {
+  std::vector<Json> entries;
+  std::istringstream lines(metrics);
+  for (std::string line; std::getline(lines, line);)
+    if (Json entry = Json::parse(line); entry.contains(with)) entries.push_back(std::move(entry));
+  return entries;
+}
+
+// Accuracies of a training that was tested at times that do not count.
+std::vector<CurvePoint> tests_of(const std::string& metrics) {
+  std::vector<CurvePoint> tests;
+  for (const Json& entry : lines_of(metrics, "test_accuracy"))
+    tests.push_back({.iteration = entry["iteration"], .accuracy = entry["test_accuracy"]});
+  return tests;
+}
+
+// When a training that was not tested came to these iterations.
+void set_times(std::vector<CurvePoint>& curve, const std::string& metrics) {
+  double seconds = 0;
+  auto point = curve.begin();
+  for (const Json& entry : lines_of(metrics, "iteration_ms")) {
+    seconds += entry["iteration_ms"].get<double>() / 1e3;
+    if (point != curve.end() && point->iteration == entry["iteration"]) point++->wall_s = seconds;
+  }
+}
+
+// What all threads do while rank 0 computes two iterations; the last ones but one, in which nothing
+// ends.
+std::vector<TimelineSpan> timeline_of(const Json& trace, int workers) {
+  std::vector<TimelineSpan> spans;
+  double first = std::numeric_limits<double>::infinity(), last = 0;
+  for (const Json& event : trace.at("traceEvents")) {
+    if (event.at("ph") != "X") continue;
+    const double begin = event.at("ts").get<double>() / 1e3;
+    const int rank = event.at("pid");
+    const TimelineSpan span{.rank = rank,
+                            .server = rank >= workers,
+                            .communicates = event.at("tid") == 1,
+                            .what = event.at("name"),
+                            .begin = begin,
+                            .end = begin + event.at("dur").get<double>() / 1e3,
+                            .iteration = event.at("args").at("iteration")};
+    spans.push_back(span);
+    if (rank > 0 || span.communicates || span.iteration < kTimelineIterations - 2 ||
+        span.iteration >= kTimelineIterations)
+      continue;
+    first = std::min(first, span.begin);
+    last = std::max(last, span.end);
+  }
+  std::erase_if(spans, [&](const TimelineSpan& s) { return s.end <= first || s.begin >= last; });
+  for (TimelineSpan& span : spans) {
+    span.begin = std::max(span.begin, first) - first;
+    span.end = std::min(span.end, last) - first;
+  }
+  return spans;
+}
+
+using Words = std::vector<std::string>;
+
+Words operator+(Words words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+// The median repeat speaks for all.
+void take(const Json& summary, const std::string& metrics, Results& results, Cell& cell) {
+  const Json& ms = summary.at("iteration_ms");
+  cell.repeats_ms.push_back(ms.at("median"));
+  results.data = summary.at("data");
+  results.parameters = summary.at("parameters");
+  if (cell.repeats_ms.back() != cell.iteration_ms()) return;
+  set_times(cell.curve, metrics);
+  if (!ms.at("predicted").is_null()) cell.predicted_ms = ms.at("predicted").get<double>();
+  cell.breakdown = breakdown_of(summary.at("breakdown_ms"));
+  cell.test_accuracy = summary.at("test_accuracy");
+  cell.train_loss = summary.at("train_loss");
+  cell.weights_hash = summary.at("weights_hash");
+  cell.bytes_per_iteration = 0;
+  for (const Json& rank : summary.at("ranks"))
+    cell.bytes_per_iteration += rank.at("bytes_sent").get<double>();
+}
+
+}  // namespace
+
+void run_cell(const Plan& plan, Results& results, Cell& cell,
+              const std::function<void(const std::string&)>& running) {
+  const Scratch scratch;
+  const std::string summary = scratch / "summary.json", metrics = scratch / "metrics.jsonl",
+                    trace = scratch / "trace.json";
+  const std::vector<std::string> length = {"--iterations", std::to_string(plan.iterations)};
+  try {
+    // A test in the middle would give a pipeline time to drain. But the same seed gives the same
+    // weights every time and over any link: so they are tested in a training of their own, without
+    // a link, once for all links.
+    const auto tested = std::ranges::find_if(results.cells, [&](const Cell& other) {
+      return other.name == cell.name && other.workers == cell.workers && other.done();
+    });
+    if (tested != results.cells.end()) {
+      cell.curve = tested->curve;
+    } else {
+      running("tests");
+      Cell unlimited = cell;
+      unlimited.link = "none";
+      const std::int64_t every = std::max<std::int64_t>(1, plan.iterations / plan.tests);
+      run_program(plan.command(unlimited) + length +
+                  Words{"--metrics", metrics, "--test-every", std::to_string(every)});
+      cell.curve = tests_of(read_file(metrics));
+    }
+    for (std::int64_t r = 1; r <= plan.repeats; ++r) {
+      running(fmt::format("training {} of {}", r, plan.repeats));
+      run_program(plan.command(cell) + length + Words{"--summary", summary, "--metrics", metrics});
+      take(Json::parse(read_file(summary)), read_file(metrics), results, cell);
+    }
+    if (plan.wants_timeline(cell)) {
+      running("timeline");
+      run_program(plan.command(cell) +
+                  Words{"--iterations", std::to_string(kTimelineIterations), "--trace", trace});
+      cell.timeline = timeline_of(Json::parse(read_file(trace)), cell.workers);
+    }
+  } catch (const std::exception& e) {
+    cell.failure = e.what();
+  }
+}
+
+}  // namespace tandem
