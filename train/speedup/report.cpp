@@ -22,7 +22,6 @@ constexpr const char* kPaperOverDSync = "2.0–3.2×";
 constexpr const char* kPaperOverPsSync = "4.0–5.4×";
 
 // ---- words and numbers
-// ---------------------------------------------------------------------------
 
 std::string ms(double value) {
   return fmt::format("{:.{}f}", value, value >= 100 ? 0 : value >= 1 || value == 0 ? 1 : 2);
@@ -101,7 +100,6 @@ const Cell* fastest(const Group& group, std::string_view algo = {}) {
 }
 
 // ---- parts of the page
-// ---------------------------------------------------------------------------
 
 std::string introduction(const Results& r) {
   return fmt::format(
