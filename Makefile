@@ -87,7 +87,8 @@ cuda_src := $(filter-out tensor/cuda/stub.cpp,$(cuda_src))
 mpi_src := dist/transport/mpi_$(if $(filter 1,$(MPI)),transport,stub).cpp
 lib_src := $(filter-out tensor/cuda/% data/tools/% dist/transport/mpi_transport.cpp dist/transport/mpi_stub.cpp,$(shell find tensor autograd layers data dist train -name '*.cpp' | sort)) \
   $(mpi_src) $(if $(cuda_src),$(cuda_src),tensor/cuda/stub.cpp)
-test_src := $(shell find tests -name '*.cpp' -not -path 'tests/cuda/*' | sort)
+# The commands of the documents are run by the plain build alone.
+test_src := $(shell find tests -name '*.cpp' -not -path 'tests/cuda/*' $(if $(variant),-not -path 'tests/docs/*') | sort)
 cuda_test_src := $(if $(cuda_src),$(sort $(wildcard tests/cuda/*.cpp)))
 apps := $(patsubst apps/%/main.cpp,%,$(wildcard apps/*/main.cpp))
 object = $(patsubst %,$(BUILD)/obj/%.o,$(basename $(1)))
@@ -97,7 +98,9 @@ objects := $(call object,$(lib_src) $(test_src) $(cuda_test_src) $(wildcard data
 # ---- building ------------------------------------------------------------------------------------
 .PHONY: all tests detected
 all: $(programs)
-tests: $(BUILD)/tandem_tests $(programs) $(BUILD)/cifar_from_png $(if $(cuda_test_src),$(BUILD)/cuda_tests)
+# Benchmarks that no test runs are left out where they would only cost time.
+untested := $(if $(variant),bench_compress bench_kernels bench_link)
+tests: $(BUILD)/tandem_tests $(filter-out $(addprefix $(BUILD)/,$(untested)),$(programs)) $(BUILD)/cifar_from_png $(if $(cuda_test_src),$(BUILD)/cuda_tests)
 
 $(programs): $(BUILD)/%: $(BUILD)/obj/apps/%/main.o $(BUILD)/libtandem.a
 	$(link)

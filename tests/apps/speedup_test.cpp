@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 
 #include "tests/data/idx_files.h"
 #include "tests/support.h"
+#include "train/speedup/results.h"
 
 using namespace tandem::test;
 
@@ -41,15 +41,15 @@ TEST_CASE("speedup program: runs a plan, keeps what is finished, and tells what 
   for (const char* file : {"results.json", "results.csv", "table.md", "report.html", "accuracy.svg",
                            "accuracy.png", "breakdown.svg"})
     CHECK(std::filesystem::file_size(folder / "out" / file) > 0);
-  const auto json = nlohmann::json::parse(read_bytes(folder / "out/results.json"));
-  REQUIRE(json["cells"].size() == 2);
-  const auto& cell = json["cells"][1];
-  CHECK(cell["curve"].size() == 2);
-  CHECK(cell["curve"][1][1] == 4);
-  CHECK(cell["curve"][1][0] > cell["curve"][0][0]);
-  CHECK(cell["test_accuracy"] == cell["curve"][1][2]);
-  CHECK(cell["timeline"].size() > 10);
-  CHECK(cell["bytes_per_iteration"] > 0);
+  const tandem::Results results = tandem::read_results(folder / "out/results.json");
+  REQUIRE(results.cells.size() == 2);
+  const tandem::Cell& cell = results.cells[1];
+  REQUIRE(cell.curve.size() == 2);
+  CHECK(cell.curve[1].iteration == 4);
+  CHECK(cell.curve[1].wall_s > cell.curve[0].wall_s);
+  CHECK(cell.test_accuracy == cell.curve[1].accuracy);
+  CHECK(cell.timeline.size() > 10);
+  CHECK(cell.bytes_per_iteration > 0);
 
   // Only what is new is run.
   const ProgramResult more = speedup({"--link", "1gbe,10gbe", "--algos", "D-Sync,Pipe-SGD+Q"});
