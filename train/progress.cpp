@@ -8,16 +8,12 @@
 #include <cstdio>
 #include <string>
 
+#include "train/statistics.h"
+
 namespace tandem {
 namespace {
 
 constexpr double kSecondsBetweenDrawings = 0.1;
-
-std::string duration(double seconds) {
-  const auto whole = static_cast<std::int64_t>(seconds + 0.5);
-  if (whole < 3600) return fmt::format("{}:{:02}", whole / 60, whole % 60);
-  return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
-}
 
 std::size_t terminal_width() {
   winsize size{};

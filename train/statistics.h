@@ -1,10 +1,13 @@
 // Small helpers for reporting.
 #pragma once
 
+#include <fmt/format.h>
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <string>
 #include <vector>
 
 namespace tandem {
@@ -18,6 +21,13 @@ inline double quantile(std::vector<double> values, double share) {
   std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(index),
                    values.end());
   return values[index];
+}
+
+// For people: 5:03, 1:00:00.
+inline std::string duration(double seconds) {
+  const auto whole = static_cast<std::int64_t>(seconds + 0.5);
+  if (whole < 3600) return fmt::format("{}:{:02}", whole / 60, whole % 60);
+  return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
 }
 
 // The most memory that this process has held, in MB (10⁶ bytes).

@@ -21,6 +21,7 @@
 #include "train/speedup/plan.h"
 #include "train/speedup/report.h"
 #include "train/speedup/table.h"
+#include "train/statistics.h"
 
 using namespace tandem;
 namespace fs = std::filesystem;
@@ -151,11 +152,6 @@ Results begin(const Options& o) {
     throw UserError("--out {}: {}; choose another folder, or give --again", o.out.string(),
                     e.what());
   }
-}
-
-std::string duration(double seconds) {
-  const auto whole = static_cast<std::int64_t>(seconds + 0.5);
-  return fmt::format("{}:{:02}", whole / 60, whole % 60);
 }
 
 // A line that is written over on a terminal, and lines that stay.

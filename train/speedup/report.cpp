@@ -71,31 +71,15 @@ std::string listed(const Results& results, Value&& value) {
   return fmt::format("{} and {}", fmt::join(all, ", "), last);
 }
 
-// Cells among the same workers and over the same link.
-using Group = std::vector<const Cell*>;
-
-std::vector<Group> groups_of(const Results& results) {
-  std::vector<Group> groups;
-  for (const Cell& cell : results.cells) {
-    const auto same = [&](const Group& group) {
-      return group[0]->workers == cell.workers && group[0]->link == cell.link;
-    };
-    const auto found = std::ranges::find_if(groups, same);
-    if (found == groups.end())
-      groups.push_back({&cell});
-    else
-      found->push_back(&cell);
-  }
-  return groups;
-}
+using Group = std::span<const Cell>;  // of the same workers and link
 
 // Null if none is done.
-const Cell* fastest(const Group& group, std::string_view algo = {}) {
+const Cell* fastest(Group group, std::string_view algo = {}) {
   const Cell* best = nullptr;
-  for (const Cell* cell : group)
-    if (cell->done() && (algo.empty() || cell->algo == algo) &&
-        (!best || cell->iteration_ms() < best->iteration_ms()))
-      best = cell;
+  for (const Cell& cell : group)
+    if (cell.done() && (algo.empty() || cell.algo == algo) &&
+        (!best || cell.iteration_ms() < best->iteration_ms()))
+      best = &cell;
   return best;
 }
 
@@ -123,7 +107,7 @@ std::string introduction(const Results& r) {
 
 std::string speedup_summary(const Results& results, const std::vector<Group>& groups) {
   std::string rows;
-  for (const Group& group : groups) {
+  for (const Group group : groups) {
     const Cell* best = fastest(group, "pipe-sgd");
     if (!best) continue;
     rows += fmt::format(
@@ -186,7 +170,7 @@ std::string tables(const Results& results, const std::vector<Group>& groups) {
       "over "
       "D-Sync, {} over PS-Sync for its best setting.</p>\n",
       kPaperOverDSync, kPaperOverPsSync);
-  for (const Group& group : groups) {
+  for (const Group group : groups) {
     html += fmt::format(R"(<h3>{}</h3>
 <div class="scroll"><table class="wide">
 <thead>
@@ -195,8 +179,8 @@ std::string tables(const Results& results, const std::vector<Group>& groups) {
 </thead>
 <tbody>
 )",
-                        place(*group[0]), percent(results.target_accuracy));
-    for (const Cell* cell : group) html += row(results, *cell, cell == fastest(group));
+                        place(group[0]), percent(results.target_accuracy));
+    for (const Cell& cell : group) html += row(results, cell, &cell == fastest(group));
     html += "</tbody></table></div>\n";
   }
   return html;
@@ -311,7 +295,7 @@ std::string environment(const Results& r) {
 }  // namespace
 
 std::string report_html(const Results& results, const fs::path& figures_folder) {
-  const std::vector<Group> groups = groups_of(results);
+  const std::vector<Group> groups = results.settings();
   return fmt::format(R"(<!DOCTYPE html>
 <html lang="en">
 <head>

@@ -137,6 +137,18 @@ std::optional<double> Cell::seconds_to(double accuracy) const {
   return reached->wall_s;
 }
 
+std::vector<std::span<const Cell>> Results::settings() const {
+  std::vector<std::span<const Cell>> all;
+  for (auto begin = cells.begin(); begin != cells.end();) {
+    const auto end = std::find_if(begin, cells.end(), [&](const Cell& c) {
+      return c.workers != begin->workers || c.link != begin->link;
+    });
+    all.emplace_back(begin, end);
+    begin = end;
+  }
+  return all;
+}
+
 const Cell* Results::beside(const Cell& cell, std::string_view algorithm) const {
   const auto found = std::ranges::find_if(cells, [&](const Cell& other) {
     return other.name == algorithm && other.workers == cell.workers && other.link == cell.link &&

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -89,6 +90,8 @@ struct Results {
   Environment environment;
   std::vector<Cell> cells;  // by workers, then link, then algorithm
 
+  // The cells of each number of workers and link: a table each.
+  std::vector<std::span<const Cell>> settings() const;
   // The cell of another algorithm among the same workers and over the same link, if it is done.
   const Cell* beside(const Cell& cell, std::string_view algorithm) const;
   // How many times as fast as that an iteration is.

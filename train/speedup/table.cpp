@@ -64,17 +64,6 @@ std::string missing(const Cell& cell) {
   return cell.failure.empty() ? "not run yet" : fmt::format("failed: {}", cell.failure);
 }
 
-// Calls `table` with the cells of each number of workers and link.
-void each_table(const Results& r, const std::function<void(std::span<const Cell>)>& table) {
-  for (auto begin = r.cells.begin(); begin != r.cells.end();) {
-    const auto end = std::find_if(begin, r.cells.end(), [&](const Cell& c) {
-      return c.workers != begin->workers || c.link != begin->link;
-    });
-    table({begin, end});
-    begin = end;
-  }
-}
-
 std::string what(const Results& r) {
   return fmt::format(
       "{} on {}, batch {}, {} iterations each from seed {}, {} repeats; {}{}, ranks over {}", r.net,
@@ -107,12 +96,12 @@ std::string to_text(const Results& r) {
     }
     text += "\n";
   };
-  each_table(r, [&](std::span<const Cell> cells) {
+  for (const auto cells : r.settings()) {
     text += fmt::format("\n{}\n", heading(cells[0]));
     add(cells, outcome(r));
     text += "\n";
     add(cells, time_and_bytes());
-  });
+  }
   return text + "\n" + kLegend;
 }
 
@@ -120,7 +109,7 @@ std::string to_markdown(const Results& r) {
   std::string text = fmt::format("{}. `{}`\n", what(r), r.environment.command);
   std::vector<Column> columns = outcome(r);
   for (const Column& c : time_and_bytes()) columns.push_back(c);
-  each_table(r, [&](std::span<const Cell> cells) {
+  for (const auto cells : r.settings()) {
     text += fmt::format("\n**{}**\n\n| |", heading(cells[0]));
     for (const Column& c : columns) text += fmt::format(" {} |", c.title);
     text += "\n| --- |";
@@ -133,7 +122,7 @@ std::string to_markdown(const Results& r) {
         for (const Column& c : columns) text += fmt::format(" {} |", c.value(cell));
     }
     text += "\n";
-  });
+  }
   return text + "\n" + kLegend;
 }
 
