@@ -4,8 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
-#include <functional>
 #include <limits>
 #include <thread>
 
@@ -14,34 +12,14 @@
 #include "dist/transport/mpi_launch.h"
 #include "tensor/precision.h"
 #include "train/command_line.h"
+#include "train/validators.h"
 
 namespace tandem {
 namespace {
 
-// Checks a number, with a sentence about the value itself; CLI11 puts the option's name before it.
-// The text is replaced by its plain decimal form, because CLI11 would read 010 as eight.
-template <class T>
-CLI::Validator number(const std::string& rule, const std::function<bool(T)>& holds) {
-  return CLI::Validator(
-      [rule, holds](std::string& text) {
-        T value{};
-        const char* end = text.data() + text.size();
-        const auto [rest, error] = std::from_chars(text.data(), end, value);
-        if (error != std::errc() || rest != end || !holds(value))
-          return fmt::format("must be {}, not {}", rule, text.empty() ? "empty" : text);
-        text = fmt::format("{}", value);
-        return std::string();
-      },
-      "");
-}
-
 // Bounds keep products of options within 64 bits, and rates within what a float can hold.
 constexpr std::uint64_t kMillion = 1'000'000, kBillion = 1'000'000'000;
 
-CLI::Validator whole(std::uint64_t low, std::uint64_t high) {
-  return number<std::uint64_t>(fmt::format("a whole number from {} to {}", low, high),
-                               [=](std::uint64_t v) { return v >= low && v <= high; });
-}
 CLI::Validator positive() {
   return number<double>("a number above 0 and up to 1e30",
                         [](double v) { return v > 0 && v <= 1e30; });
@@ -51,19 +29,6 @@ CLI::Validator not_negative() {
 }
 CLI::Validator below_1() {
   return number<double>("a number from 0 to below 1", [](double v) { return v >= 0 && v < 1; });
-}
-
-CLI::Validator one_of(const std::vector<std::string>& names) {
-  return CLI::Validator(
-      [names](std::string& text) {
-        std::string all;
-        for (const std::string& name : names) {
-          if (text == name) return std::string();
-          all += (all.empty() ? "" : " or ") + name;
-        }
-        return fmt::format("must be {}, not {}", all, text);
-      },
-      "");
 }
 
 CLI::Validator path() {

@@ -7,35 +7,26 @@ JSON object with the median of its iterations.
 import argparse
 import json
 import statistics
-import time
 
 import torch
 import torch.distributed as dist
-from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn.parallel import DistributedDataParallel
 
-from torch_step import mnist_mlp
+from torch_step import mnist_mlp, step_times
 
 
 def measure(options):
     """Milliseconds of each iteration after warm-up."""
     torch.set_num_threads(options.threads)
     torch.manual_seed(1 + dist.get_rank())
-    model, loss = DistributedDataParallel(mnist_mlp(10)), nn.CrossEntropyLoss()
+    model = DistributedDataParallel(mnist_mlp(10))
     if options.compress == "fp16":
         model.register_comm_hook(None, default_hooks.fp16_compress_hook)
     sgd = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9)
     share = options.batch // dist.get_world_size()
     x, y = torch.randn(share, 1, 28, 28), torch.randint(10, (share,))
-    times = []
-    for _ in range(options.warmup + options.iterations):
-        begin = time.perf_counter()
-        sgd.zero_grad()
-        loss(model(x), y).backward()
-        sgd.step()
-        times.append(1e3 * (time.perf_counter() - begin))
-    return times[options.warmup:]
+    return step_times(model, sgd, x, y, options)
 
 
 def main():

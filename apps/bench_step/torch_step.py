@@ -98,25 +98,32 @@ MODELS = {
 }
 
 
+def step_times(model, sgd, x, y, options):
+    """Milliseconds of each step after warm-up, on the CPU."""
+    loss = nn.CrossEntropyLoss()
+    times = []
+    for _ in range(options.warmup + options.iterations):
+        begin = time.perf_counter()
+        sgd.zero_grad()
+        loss(model(x), y).backward()
+        sgd.step()
+        times.append(1e3 * (time.perf_counter() - begin))
+    return times[options.warmup:]
+
+
 def measure(options, use_mkldnn):
     """Milliseconds of each step after warm-up, the parameters' count and the peak memory in MB."""
     torch.set_num_threads(options.threads)
     torch.manual_seed(1)
     make, image, classes, batch = MODELS[options.model]
     batch = options.batch or batch
-    model, loss = make(classes), nn.CrossEntropyLoss()
+    model = make(classes)
     sgd = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9)
     x = torch.randn(batch, *image)
     y = torch.randint(classes, (batch,))
-    times = []
     with torch.backends.mkldnn.flags(enabled=use_mkldnn):
-        for _ in range(options.warmup + options.iterations):
-            begin = time.perf_counter()
-            sgd.zero_grad()
-            loss(model(x), y).backward()
-            sgd.step()
-            times.append(1e3 * (time.perf_counter() - begin))
-    return {"median_ms": statistics.median(times[options.warmup:]),
+        times = step_times(model, sgd, x, y, options)
+    return {"median_ms": statistics.median(times),
             "parameters": sum(p.numel() for p in model.parameters()),
             "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6}
 

@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <filesystem>
+#include <limits>
 #include <sstream>
 
 #include "dist/runtime/clock.h"
@@ -22,6 +23,7 @@
 #include "train/speedup/report.h"
 #include "train/speedup/table.h"
 #include "train/statistics.h"
+#include "train/validators.h"
 
 using namespace tandem;
 namespace fs = std::filesystem;
@@ -59,10 +61,7 @@ bool parse(int argc, char** argv, Options& o) {
   std::vector<int> workers = {4};
   std::vector<std::string> links = {"1gbe"}, algos;
   std::int64_t iterations = 0, batch = 0, threads = 0;
-  constexpr std::int64_t kMost = 1'000'000'000;
-  const auto within = [](std::int64_t least, std::int64_t most) {
-    return CLI::Range(least, most).description("");
-  };
+  constexpr std::uint64_t kMost = 1'000'000'000;
   const auto add = [&](const char* name, auto& value, const char* type, const char* help) {
     return app.add_option(name, value, help)->type_name(type);
   };
@@ -74,7 +73,7 @@ bool parse(int argc, char** argv, Options& o) {
   add("--workers", workers, "N", "One or several numbers of workers, such as 2,4,8")
       ->delimiter(',')
       ->option_text("N=4")
-      ->check(within(2, 1024));
+      ->transform(whole(2, 1024));
   add("--link,--links", links, "SPEED",
       "One or several networks, such as 100mbit,1gbe,10gbe\n"
       "or 2.5gbit/80us; none: what this machine can do")
@@ -88,29 +87,30 @@ bool parse(int argc, char** argv, Options& o) {
   without_default("--iterations", iterations, "N",
                   "Of each training; default: 600 for mnist_mlp, 300 for\n"
                   "cifar_convex, 200 for cifar_cnn, 20 for the others")
-      ->check(within(1, kMost));
+      ->transform(whole(1, kMost));
   add("--repeats", plan.repeats, "N", "Timed trainings per cell, of which the median counts")
-      ->check(within(1, kMost));
+      ->transform(whole(1, kMost));
   add("--tests", plan.tests, "N",
       "How often the weights are tested, in one more training\n"
       "per algorithm that is not timed")
-      ->check(within(1, kMost));
+      ->transform(whole(1, kMost));
   without_default("--target-accuracy", o.target_accuracy, "PERCENT",
                   "Tell how long it takes to reach it; default: the whole\n"
                   "per cent that all algorithms reach")
-      ->check(CLI::Range(0.0, 100.0).description(""));
+      ->transform(
+          number<double>("a number from 0 to 100", [](double v) { return v >= 0 && v <= 100; }));
   without_default("--batch", batch, "N", "Samples per iteration; default: the paper's")
-      ->check(within(1, kMost));
-  add("--seed", plan.seed, "N", "Decides initial weights, data order and dropout");
+      ->transform(whole(1, kMost));
+  add("--seed", plan.seed, "N", "Decides initial weights, data order and dropout")
+      ->transform(whole(0, std::numeric_limits<std::uint64_t>::max()));
   without_default("--data", data, "DIR|synthetic", "As --data of the benchmark");
   without_default("--threads", threads, "N",
                   "Compute threads per worker; default: this machine's\n"
                   "cores over the workers")
-      ->check(within(1, kMost));
-  add("--device", plan.device, "NAME", "cpu or cuda")
-      ->check(CLI::IsMember({"cpu", "cuda"}).description(""));
+      ->transform(whole(1, kMost));
+  add("--device", plan.device, "NAME", "cpu or cuda")->check(one_of({"cpu", "cuda"}));
   add("--precision", plan.precision, "NAME", "cuda: fp32, tf32 or bf16")
-      ->check(CLI::IsMember({"fp32", "tf32", "bf16"}).description(""));
+      ->check(one_of({"fp32", "tf32", "bf16"}));
   without_default("--mpiexec", mpiexec, "COMMAND",
                   "Ranks are processes that this starts, for example\n"
                   "\"mpiexec.mpich -f hosts\"; default: threads");
@@ -161,15 +161,14 @@ class Progress {
 
   void running(std::size_t number, const Cell& cell, const std::string& what) {
     if (quiet_ || !terminal_) return;
-    fmt::print(stderr, "\r\033[K[{}/{}] {}, {} workers, link {}: {}{}", number, cells_, cell.name,
-               cell.workers, cell.link, what, left(number));
+    fmt::print(stderr, "\r\033[K[{}/{}] {}, {}: {}{}", number, cells_, cell.name, cell.setting(),
+               what, left(number));
   }
   void finished(std::size_t number, const Cell& cell) {
     ++run_;
     if (quiet_) return;
     if (terminal_) fmt::print(stderr, "\r\033[K");
-    fmt::print("[{}/{}] {}, {} workers, link {}: {}{}\n", number, cells_, cell.name, cell.workers,
-               cell.link,
+    fmt::print("[{}/{}] {}, {}: {}{}\n", number, cells_, cell.name, cell.setting(),
                cell.done() ? fmt::format("{:.2f} ms, {:.2f}%", cell.iteration_ms(),
                                          100 * cell.test_accuracy)
                            : fmt::format("failed: {}", cell.failure),
@@ -190,17 +189,6 @@ class Progress {
   std::size_t cells_, run_ = 0;
   Clock::time_point begin_ = Clock::now();
 };
-
-// A few iterations that nobody times: files are read, the processor wakes up.
-void warm_up(const Plan& plan, const Cell& cell) {
-  Plan few = plan;
-  few.iterations = 5;
-  few.repeats = 1;
-  few.links.front().clear();  // no timeline
-  Results results = few.begin();
-  Cell scratch = cell;
-  run_cell(few, results, scratch, [](const std::string&) {});
-}
 
 double reached_by_all(const Results& results) {
   double least = 1;

@@ -32,8 +32,7 @@ void add_run(const Compressor& compressor, std::span<const std::byte> received, 
 void add_received(const Compressor& compressor, std::span<const std::byte> received,
                   std::int64_t count, std::span<std::byte> own, ThreadPool* helpers) {
   constexpr std::int64_t kPart = 8 * kBlock;
-  if (!helpers || count <= kPart) return add_run(compressor, received, count, own);
-  helpers->run_ranges(count, kPart, [&](std::int64_t begin, std::int64_t end) {
+  run_ranges(helpers, count, kPart, [&](std::int64_t begin, std::int64_t end) {
     const std::size_t first = compressor.bytes(begin);
     add_run(compressor, received.subspan(first), end - begin, own.subspan(first));
   });

@@ -79,15 +79,13 @@ void ParameterServer::sum(Slot& slot, std::int64_t segment) {
   const auto all = parameters_.gradients().span<float>();
   const auto values = cut_.of(all, segment);
   const std::size_t stride = compressor_.bytes(kBlock);
-  const auto sum_block = [&](std::int64_t number) {
-    const auto i = static_cast<std::size_t>(number);
-    const auto first = i * static_cast<std::size_t>(kBlock);
+  const auto sum_block = [&](std::size_t first) {
     const auto block = values.subspan(first, std::min<std::size_t>(kBlock, values.size() - first));
     const int owner = ring_.share_of_element(block.data() - all.data());
     const std::size_t bytes = compressor_.bytes(std::ssize(block));
     const auto gradient = [&](int hops) {  // of the rank so many hops behind the owner
       const auto worker = static_cast<std::size_t>((owner + hops) % workers_);
-      return slot.received[worker]->message().subspan(i * stride, bytes);
+      return slot.received[worker]->message().subspan(first / kBlock * stride, bytes);
     };
     std::array<std::byte, kBlock * sizeof(float)> memory;
     const std::span<std::byte> partial = std::span(memory).first(bytes);
@@ -98,9 +96,11 @@ void ParameterServer::sum(Slot& slot, std::int64_t segment) {
     }
     compressor_.decompress(partial, block);
   };
-  const std::int64_t blocks = (std::ssize(values) + kBlock - 1) / kBlock;
-  if (ThreadPool* helpers = transport_.helpers()) return helpers->run(blocks, sum_block);
-  for (std::int64_t i = 0; i < blocks; ++i) sum_block(i);
+  run_ranges(transport_.helpers(), std::ssize(values), kBlock,
+             [&](std::int64_t begin, std::int64_t end) {
+               for (std::int64_t i = begin; i < end; i += kBlock)
+                 sum_block(static_cast<std::size_t>(i));
+             });
 }
 
 void ParameterServer::update(std::int64_t t, std::int64_t segment) {

@@ -149,14 +149,10 @@ class ThreadsTransport : public Transport {
   }
   void copy(const std::byte* from, std::byte* to, std::size_t bytes) const {
     constexpr std::int64_t kPart = 64 << 10;
-    const auto all = static_cast<std::int64_t>(bytes);
     const auto part = [&](std::int64_t begin, std::int64_t end) {
       std::memcpy(to + begin, from + begin, static_cast<std::size_t>(end - begin));
     };
-    if (helpers() && all > kPart)
-      helpers()->run_ranges(all, kPart, part);
-    else if (all > 0)
-      part(0, all);
+    run_ranges(helpers(), static_cast<std::int64_t>(bytes), kPart, part);
   }
   static void finish(ThreadsOperation& operation) {
     operation.is_done.store(true, std::memory_order_release);

@@ -60,4 +60,13 @@ class ThreadPool {
   std::vector<std::jthread> helpers_;
 };
 
+// The same as run_ranges() of the pool; where that is null, or there is one piece only, one call.
+template <class F>
+void run_ranges(ThreadPool* pool, std::int64_t count, std::int64_t grain, F&& body) {
+  if (pool && count > grain)
+    pool->run_ranges(count, grain, body);
+  else if (count > 0)
+    body(0, count);
+}
+
 }  // namespace tandem

@@ -52,8 +52,7 @@ std::optional<GnuplotFigure> accuracy_figure(const Results& results) {
       "set title {}\nunset key\nset xrange [0:{:.6g}]\n"
       "set object 1 rectangle from 0, graph 0 to {:.6g}, graph 1 behind fillcolor rgb grey "
       "fillstyle transparent solid 0.18 noborder\n",
-      gnuplot_quoted(fmt::format("all of the training ({})", place_text(*cells[0]))), longest,
-      start);
+      gnuplot_quoted(fmt::format("all of the training ({})", cells[0]->setting())), longest, start);
   script += lines + "\nunset object 1\nunset ylabel\n";
   script += margins(kRightPanel) + kKeyBeside;
   script += fmt::format("set title \"the shaded start\"\nset xrange [0:{:.6g}]\n", start);

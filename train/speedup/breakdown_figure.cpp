@@ -82,7 +82,7 @@ std::optional<GnuplotFigure> breakdown_figure(const Results& results) {
       "set key at screen 0.53, screen 0.035 center bottom horizontal Left reverse samplen 1.5 "
       "width 2\n",
       gnuplot_quoted(
-          fmt::format("mean iteration and final test accuracy ({})", place_text(*cells[0]))),
+          fmt::format("mean iteration and final test accuracy ({})", cells[0]->setting())),
       names, -space, static_cast<double>(cells.size() - 1) + space, highest * 1.17);
   script += plots;
   script +=

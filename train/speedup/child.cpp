@@ -12,8 +12,6 @@
 #include <filesystem>
 #include <memory>
 
-#include "tensor/error.h"
-
 namespace tandem {
 namespace {
 
@@ -43,7 +41,7 @@ std::string last_line(std::string text) {
 
 }  // namespace
 
-std::string run_program(const std::vector<std::string>& command) {
+std::string run_program(const std::vector<std::string>& command, const std::string& folder) {
   const File out = temporary_file(), err = temporary_file();
   std::vector<char*> arguments;
   for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
@@ -54,7 +52,7 @@ std::string run_program(const std::vector<std::string>& command) {
   if (pid < 0) throw SystemError("cannot start {}: {}", command[0], std::strerror(errno));
   if (pid == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (::getppid() != parent) ::_exit(kNotStarted);
+    if (::getppid() != parent || ::chdir(folder.c_str()) != 0) ::_exit(kNotStarted);
     ::dup2(::fileno(out.get()), STDOUT_FILENO);
     ::dup2(::fileno(err.get()), STDERR_FILENO);
     ::execvp(arguments[0], arguments.data());
@@ -66,14 +64,14 @@ std::string run_program(const std::vector<std::string>& command) {
 
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return text_of(out.get());
   std::string said = last_line(text_of(err.get()));
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kNotStarted && said.empty())
+    throw CannotStart(command[0]);
   const std::string name = std::filesystem::path(command[0]).filename().string() + ": ";
   if (said.starts_with(name)) said.erase(0, name.size());
   if (WIFSIGNALED(status))
     said = fmt::format("{} was ended by signal {}", command[0], WTERMSIG(status));
   else if (said.empty())
-    said = WEXITSTATUS(status) == kNotStarted
-               ? fmt::format("{} cannot be started", command[0])
-               : fmt::format("{} ended with status {}", command[0], WEXITSTATUS(status));
+    said = fmt::format("{} ended with status {}", command[0], WEXITSTATUS(status));
   throw SystemError("{}", said);
 }
 

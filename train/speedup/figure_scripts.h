@@ -19,9 +19,6 @@ std::optional<GnuplotFigure> workers_figure(const Results& results);
 // Those that are done among the workers and over the link of the first cell.
 std::vector<const Cell*> base_cells(const Results& results);
 
-std::string workers_text(int workers);     // "4 workers"
-std::string place_text(const Cell& cell);  // "4 workers, link 1gbe"
-
 // An algorithm's line, which differs from others in more than colour, and its points.
 std::string line_style(const std::string& name, const std::string& compress);
 std::string point_style(const std::string& compress);

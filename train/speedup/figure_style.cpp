@@ -21,19 +21,11 @@ int marker(std::string_view compress) {
 
 std::vector<const Cell*> base_cells(const Results& results) {
   std::vector<const Cell*> base;
-  for (const Cell& cell : results.cells)
-    if (cell.done() && cell.workers == results.cells[0].workers &&
-        cell.link == results.cells[0].link)
-      base.push_back(&cell);
+  if (results.cells.empty()) return base;
+  const std::span<const Cell> first = results.settings().front();
+  for (const Cell& cell : first)
+    if (cell.done()) base.push_back(&cell);
   return base;
-}
-
-std::string workers_text(int workers) {
-  return fmt::format("{} worker{}", workers, workers == 1 ? "" : "s");
-}
-
-std::string place_text(const Cell& cell) {
-  return fmt::format("{}, link {}", workers_text(cell.workers), cell.link);
 }
 
 std::string line_style(const std::string& name, const std::string& compress) {

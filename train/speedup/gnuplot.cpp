@@ -1,16 +1,12 @@
 #include "train/speedup/gnuplot.h"
 
 #include <fmt/format.h>
-#include <sys/wait.h>
 
-#include <array>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <string_view>
 
 #include "tensor/error.h"
 #include "train/files.h"
+#include "train/speedup/child.h"
 #include "train/speedup/html.h"
 #include "train/speedup/palette.h"
 
@@ -24,29 +20,16 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
     text.replace(at, from.size(), to);
 }
 
-std::string shell_quoted(std::string text) {
-  replace_all(text, "'", "'\\''");
-  return "'" + text + "'";
-}
-
 void run_gnuplot(const fs::path& folder, const std::string& script, const std::string& format) {
-  const std::string command =
-      fmt::format("cd {} && exec gnuplot -e {} {} 2>&1", shell_quoted(folder.string()),
-                  shell_quoted("format = \"" + format + "\""), shell_quoted(script));
-  FILE* pipe = ::popen(command.c_str(), "r");
-  if (!pipe) throw SystemError("cannot run gnuplot: {}", std::strerror(errno));
-  std::string said;
-  std::array<char, 4096> buffer;
-  while (const std::size_t got = std::fread(buffer.data(), 1, buffer.size(), pipe))
-    said.append(buffer.data(), got);
-  const int status = ::pclose(pipe);
-  constexpr int kNotFound = 127;  // of the shell
-  if (WIFEXITED(status) && WEXITSTATUS(status) == kNotFound)
+  try {
+    run_program({"gnuplot", "-e", fmt::format("format = \"{}\"", format), script}, folder);
+  } catch (const CannotStart&) {
     throw SystemError(
         "the figures are drawn by gnuplot, which is not installed (Debian's package gnuplot-nox)");
-  if (status != 0)
+  } catch (const SystemError& e) {
     throw SystemError("gnuplot (Debian's package gnuplot-nox) failed with {}: {}",
-                      (folder / script).string(), said.empty() ? "it said nothing" : said);
+                      (folder / script).string(), e.what());
+  }
 }
 
 // A colour as gnuplot writes it into SVG.

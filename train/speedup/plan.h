@@ -40,6 +40,9 @@ struct Plan {
   bool wants_timeline(const Cell& cell) const;
 };
 
+// A few iterations that nobody times: files are read, the processor wakes up.
+void warm_up(const Plan& plan, const Cell& cell);
+
 // Runs a cell: once to test, as often as the plan says to take times, and once for the timeline.
 // Fills in what the results say of it, or why it failed. Says what is running.
 void run_cell(const Plan& plan, Results& results, Cell& cell,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "tensor/error.h"
 #include "train/files.h"
@@ -16,32 +17,59 @@ constexpr int kFormat = 1;
 
 Json json_of(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 
+// What is kept as it is, with its names: one list each, for writing and for reading.
+constexpr auto field = [](const char* name, auto member) { return std::pair(name, member); };
+constexpr std::tuple kPlan(field("bench", &Results::bench), field("net", &Results::net),
+                           field("data", &Results::data), field("device", &Results::device),
+                           field("precision", &Results::precision),
+                           field("options", &Results::options), field("batch", &Results::batch),
+                           field("iterations", &Results::iterations),
+                           field("repeats", &Results::repeats),
+                           field("parameters", &Results::parameters), field("seed", &Results::seed),
+                           field("target_accuracy", &Results::target_accuracy));
+constexpr std::tuple kEnvironment(
+    field("processor", &Environment::processor), field("cores", &Environment::cores),
+    field("memory", &Environment::memory), field("gpu", &Environment::gpu),
+    field("system", &Environment::system), field("versions", &Environment::versions),
+    field("transport", &Environment::transport), field("date", &Environment::date),
+    field("command", &Environment::command));
+constexpr std::tuple kCell(field("name", &Cell::name), field("algo", &Cell::algo),
+                           field("compress", &Cell::compress), field("link", &Cell::link),
+                           field("workers", &Cell::workers));
+constexpr std::tuple kCellDone(field("bytes_per_iteration", &Cell::bytes_per_iteration),
+                               field("test_accuracy", &Cell::test_accuracy),
+                               field("train_loss", &Cell::train_loss),
+                               field("weights_hash", &Cell::weights_hash));
+constexpr std::tuple kBreakdown(field("compute", &Breakdown::compute),
+                                field("compress", &Breakdown::compress),
+                                field("exposed", &Breakdown::exposed),
+                                field("wait", &Breakdown::wait),
+                                field("hidden", &Breakdown::hidden));
+
+template <class T>
+void write(const auto& fields, const T& from, Json& json) {
+  std::apply([&](const auto&... f) { ((json[f.first] = from.*f.second), ...); }, fields);
+}
+template <class T>
+void read(const auto& fields, const Json& json, T& to) {
+  std::apply([&](const auto&... f) { (json.at(f.first).get_to(to.*f.second), ...); }, fields);
+}
+
 Json json_of(const Results& all, const Cell& c) {
-  Json cell = {{"name", c.name},
-               {"algo", c.algo},
-               {"compress", c.compress},
-               {"link", c.link},
-               {"workers", c.workers}};
+  Json cell;
+  write(kCell, c, cell);
   if (!c.done()) {
     cell["failure"] = c.failure;
     return cell;
   }
-  const Breakdown& b = c.breakdown;
   cell["iteration_ms"] = {{"median", c.iteration_ms()},
                           {"predicted", json_of(c.predicted_ms)},
                           {"repeats", c.repeats_ms}};
-  cell["breakdown_ms"] = {{"compute", b.compute},
-                          {"compress", b.compress},
-                          {"exposed", b.exposed},
-                          {"wait", b.wait},
-                          {"hidden", b.hidden}};
-  cell["bytes_per_iteration"] = c.bytes_per_iteration;
+  write(kBreakdown, c.breakdown, cell["breakdown_ms"]);
+  write(kCellDone, c, cell);
   cell["over_ps_sync"] = json_of(all.speedup(c, "PS-Sync"));
   cell["over_d_sync"] = json_of(all.speedup(c, "D-Sync"));
-  cell["test_accuracy"] = c.test_accuracy;
-  cell["train_loss"] = c.train_loss;
   cell["target_s"] = json_of(c.seconds_to(all.target_accuracy));
-  cell["weights_hash"] = c.weights_hash;
   cell["curve"] = Json::array();
   for (const CurvePoint& p : c.curve) cell["curve"].push_back({p.wall_s, p.iteration, p.accuracy});
   cell["timeline"] = Json::array();
@@ -52,28 +80,17 @@ Json json_of(const Results& all, const Cell& c) {
 }
 
 Cell cell_from(const Json& json) {
-  Cell c{.name = json.at("name"),
-         .algo = json.at("algo"),
-         .compress = json.at("compress"),
-         .workers = json.at("workers"),
-         .link = json.at("link")};
+  Cell c;
+  read(kCell, json, c);
   if (json.contains("failure")) {
     c.failure = json.at("failure");
     return c;
   }
   const Json& ms = json.at("iteration_ms");
-  c.repeats_ms = ms.at("repeats").get<std::vector<double>>();
+  ms.at("repeats").get_to(c.repeats_ms);
   if (!ms.at("predicted").is_null()) c.predicted_ms = ms.at("predicted").get<double>();
-  const Json& b = json.at("breakdown_ms");
-  c.breakdown = {.compute = b.at("compute"),
-                 .compress = b.at("compress"),
-                 .exposed = b.at("exposed"),
-                 .wait = b.at("wait"),
-                 .hidden = b.at("hidden")};
-  c.bytes_per_iteration = json.at("bytes_per_iteration");
-  c.test_accuracy = json.at("test_accuracy");
-  c.train_loss = json.at("train_loss");
-  c.weights_hash = json.at("weights_hash");
+  read(kBreakdown, json.at("breakdown_ms"), c.breakdown);
+  read(kCellDone, json, c);
   for (const Json& p : json.at("curve"))
     c.curve.push_back({.wall_s = p.at(0), .iteration = p.at(1), .accuracy = p.at(2)});
   for (const Json& s : json.at("timeline"))
@@ -90,28 +107,9 @@ Cell cell_from(const Json& json) {
 Results results_from(const Json& json) {
   require(json.at("format") == kFormat, "this is format {}, not {}", json.at("format").dump(),
           kFormat);
-  const Json& e = json.at("environment");
-  Results r{.bench = json.at("bench"),
-            .net = json.at("net"),
-            .data = json.at("data"),
-            .device = json.at("device"),
-            .precision = json.at("precision"),
-            .options = json.at("options"),
-            .batch = json.at("batch"),
-            .iterations = json.at("iterations"),
-            .repeats = json.at("repeats"),
-            .parameters = json.at("parameters"),
-            .seed = json.at("seed"),
-            .target_accuracy = json.at("target_accuracy"),
-            .environment = {.processor = e.at("processor"),
-                            .memory = e.at("memory"),
-                            .system = e.at("system"),
-                            .gpu = e.at("gpu"),
-                            .versions = e.at("versions"),
-                            .cores = e.at("cores"),
-                            .transport = e.at("transport"),
-                            .date = e.at("date"),
-                            .command = e.at("command")}};
+  Results r;
+  read(kPlan, json, r);
+  read(kEnvironment, json.at("environment"), r.environment);
   for (const Json& cell : json.at("cells")) r.cells.push_back(cell_from(cell));
   return r;
 }
@@ -126,6 +124,14 @@ const std::vector<Algorithm>& all_algorithms() {
       {"Pipe-SGD+Q", "pipe-sgd", "quant8"},
   };
   return all;
+}
+
+std::string workers_text(int workers) {
+  return fmt::format("{} worker{}", workers, workers == 1 ? "" : "s");
+}
+
+std::string Cell::setting() const {
+  return fmt::format("{}, link {}", workers_text(workers), link);
 }
 
 double Cell::iteration_ms() const { return quantile(repeats_ms, 0.5); }
@@ -164,31 +170,10 @@ std::optional<double> Results::speedup(const Cell& cell, std::string_view over) 
 }
 
 std::string to_json(const Results& r) {
-  const Environment& e = r.environment;
-  Json json = {{"format", kFormat},
-               {"bench", r.bench},
-               {"net", r.net},
-               {"data", r.data},
-               {"device", r.device},
-               {"precision", r.precision},
-               {"options", r.options},
-               {"batch", r.batch},
-               {"iterations", r.iterations},
-               {"repeats", r.repeats},
-               {"parameters", r.parameters},
-               {"seed", r.seed},
-               {"target_accuracy", r.target_accuracy},
-               {"environment",
-                {{"processor", e.processor},
-                 {"cores", e.cores},
-                 {"memory", e.memory},
-                 {"gpu", e.gpu},
-                 {"system", e.system},
-                 {"versions", e.versions},
-                 {"transport", e.transport},
-                 {"date", e.date},
-                 {"command", e.command}}},
-               {"cells", Json::array()}};
+  Json json = {{"format", kFormat}};
+  write(kPlan, r, json);
+  write(kEnvironment, r.environment, json["environment"]);
+  json["cells"] = Json::array();
   for (const Cell& cell : r.cells) json["cells"].push_back(json_of(r, cell));
   return json.dump(1) + "\n";
 }

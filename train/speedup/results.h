@@ -40,6 +40,8 @@ struct TimelineSpan {
   std::int64_t iteration = 0;
 };
 
+std::string workers_text(int workers);  // "4 workers"
+
 // A test during the training.
 struct CurvePoint {
   double wall_s = 0;  // of training, without tests
@@ -64,6 +66,7 @@ struct Cell {
   std::vector<TimelineSpan> timeline;  // two iterations; empty where none was asked for
   std::string weights_hash;
 
+  std::string setting() const;  // "4 workers, link 1gbe"
   bool done() const { return failure.empty() && !repeats_ms.empty(); }
   double iteration_ms() const;  // median of the repeats
   // Seconds of training until the first test that reached it.

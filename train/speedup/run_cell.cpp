@@ -138,6 +138,13 @@ void take(const Json& summary, const std::string& metrics, Results& results, Cel
 
 }  // namespace
 
+void warm_up(const Plan& plan, const Cell& cell) {
+  try {
+    run_program(plan.command(cell) + Words{"--iterations", "5"});
+  } catch (const SystemError&) {  // the cell itself will tell
+  }
+}
+
 void run_cell(const Plan& plan, Results& results, Cell& cell,
               const std::function<void(const std::string&)>& running) {
   const Scratch scratch;

@@ -55,10 +55,6 @@ std::vector<Column> time_and_bytes() {
   };
 }
 
-std::string heading(const Cell& cell) {
-  return fmt::format("{} workers, link {}", cell.workers, cell.link);
-}
-
 // Instead of results.
 std::string missing(const Cell& cell) {
   return cell.failure.empty() ? "not run yet" : fmt::format("failed: {}", cell.failure);
@@ -97,7 +93,7 @@ std::string to_text(const Results& r) {
     text += "\n";
   };
   for (const auto cells : r.settings()) {
-    text += fmt::format("\n{}\n", heading(cells[0]));
+    text += fmt::format("\n{}\n", cells[0].setting());
     add(cells, outcome(r));
     text += "\n";
     add(cells, time_and_bytes());
@@ -110,7 +106,7 @@ std::string to_markdown(const Results& r) {
   std::vector<Column> columns = outcome(r);
   for (const Column& c : time_and_bytes()) columns.push_back(c);
   for (const auto cells : r.settings()) {
-    text += fmt::format("\n**{}**\n\n| |", heading(cells[0]));
+    text += fmt::format("\n**{}**\n\n| |", cells[0].setting());
     for (const Column& c : columns) text += fmt::format(" {} |", c.title);
     text += "\n| --- |";
     for (std::size_t i = 0; i < columns.size(); ++i) text += " ---: |";
