@@ -108,6 +108,16 @@ TEST_CASE("speedup: finished cells are kept, failed ones and those of other plan
   CHECK(std::ranges::count_if(again.cells, &Cell::done) == 2);
   CHECK(again.cells[7].failure.empty());
 
+  // Only a finished comparison may come from another machine, which it goes on to name.
+  r.environment.processor = "abacus";
+  CHECK(message_of<UserError>([&] {
+          p.resume(r);
+        }).starts_with("it holds results for the processor abacus, not "));
+  Plan all = p;
+  all.workers = {4}, all.links = {"1gbe"}, all.algorithms = {all_algorithms()[0]};
+  CHECK(all.resume(r).environment.processor == "abacus");
+
+  r = p.begin();
   p.iterations = 11;
   CHECK(message_of<UserError>([&] { p.resume(r); }) ==
         "it holds results for --iterations 10, not 11");

@@ -2,6 +2,9 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "tensor/error.h"
 #include "train/speedup/environment.h"
 
@@ -57,9 +60,15 @@ Results Plan::resume(const Results& earlier) const {
   same("ranks over", earlier.environment.transport, now.environment.transport);
   now.data = earlier.data;
   now.parameters = earlier.parameters;
-  now.environment.date = earlier.environment.date;
   for (Cell& cell : now.cells)
     if (const Cell* finished = earlier.beside(cell, cell.name)) cell = *finished;
+  // Finished, it can be drawn anywhere. What goes on must go on where it began.
+  const Environment here = std::exchange(now.environment, earlier.environment);
+  if (!std::ranges::all_of(now.cells, &Cell::done)) {
+    same("the processor", earlier.environment.processor, here.processor);
+    same("the GPU", earlier.environment.gpu, here.gpu);
+    now.environment.command = here.command;
+  }
   return now;
 }
 
