@@ -35,7 +35,7 @@ std::unique_ptr<Transport> prepare(std::unique_ptr<Transport> transport, const R
 int communication_threads(int ranks_here) {
   if (!cores_to_spare) return 1;
   const int cores = static_cast<int>(std::thread::hardware_concurrency()) / ranks_here;
-  return std::clamp(cores - 1, 1, 4);
+  return std::clamp(cores, 1, 4);
 }
 
 // The failure that the others follow from, with its rank in the message.

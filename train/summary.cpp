@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "dist/compress/compressor.h"
 #include "train/statistics.h"
@@ -14,7 +15,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 double per_iteration_ms(const Summary& s, double seconds) {
-  return s.iterations ? 1e3 * seconds / static_cast<double>(s.iterations) : 0;
+  return s.timed() ? 1e3 * seconds / static_cast<double>(s.timed()) : 0;
 }
 
 // Milliseconds per iteration, by kind of span: what each kind of thread can do.
@@ -131,12 +132,21 @@ double Summary::samples_per_s() const {
   return wall_s > 0 ? static_cast<double>(iterations * options.batch) / wall_s : 0;
 }
 
+std::vector<double> Summary::timed_ms() const {
+  return {iteration_ms.begin() + cold, iteration_ms.end()};
+}
+
+double Summary::mean_ms() const {
+  const auto ms = timed_ms();
+  return ms.empty() ? 0 : std::reduce(ms.begin(), ms.end()) / static_cast<double>(ms.size());
+}
+
 double Summary::predicted_s() const {
   const auto workers = workers_of(*this);
   if (options.algo == "single" || iterations == 0) return 0;
   // The slowest of them sets the pace.
   const RankReport& w = slowest(workers);
-  const auto per_iteration = [&](double s) { return s / static_cast<double>(iterations); };
+  const auto per_iteration = [&](double s) { return s / static_cast<double>(timed()); };
   const ComputeCost compute{
       .update = per_iteration(w.compute(SpanKind::update)),
       .forward = per_iteration(w.compute(SpanKind::data) + w.compute(SpanKind::forward)),
@@ -149,8 +159,8 @@ double Summary::predicted_s() const {
   const double ring = ring_time(network, options.workers, n, n_wire);
   const double sync = sync_iteration(compute, ring);
   if (options.algo != "pipe-sgd" || options.pipe_k == 1) return sync;
-  const double closed =
-      static_cast<double>(std::min(warmup, iterations)) / static_cast<double>(iterations);
+  const double closed = static_cast<double>(std::clamp(warmup, cold, iterations) - cold) /
+                        static_cast<double>(timed());
   return closed * sync + (1 - closed) * pipe_iteration(compute, ring);
 }
 
@@ -164,9 +174,10 @@ std::string to_json(const Summary& s) {
                      {"iterations", s.iterations},
                      {"wall_s", s.wall_s},
                      {"iteration_ms",
-                      {{"mean", 1e3 * s.iteration_s()},
-                       {"median", quantile(s.iteration_ms, 0.5)},
-                       {"p95", quantile(s.iteration_ms, 0.95)},
+                      {{"timed", s.timed()},
+                       {"mean", s.mean_ms()},
+                       {"median", quantile(s.timed_ms(), 0.5)},
+                       {"p95", quantile(s.timed_ms(), 0.95)},
                        {"predicted", distributed ? Json(1e3 * s.predicted_s()) : nullptr}}},
                      {"breakdown_ms", breakdown_json(s, mean_of(workers))},
                      {"ranks", ranks_json(s)},
@@ -226,9 +237,9 @@ std::string to_text(const Summary& s) {
   if (s.iterations > 0) {
     text += fmt::format("\n{} iterations in {:.1f} s, {:.0f} samples/s, peak memory {:.0f} MB\n",
                         s.iterations, s.wall_s, s.samples_per_s(), peak_memory_mb());
-    text += fmt::format("  iteration      {:.2f} ms (mean), {:.2f} ms (median), {:.2f} ms (95%)\n",
-                        1e3 * s.iteration_s(), quantile(s.iteration_ms, 0.5),
-                        quantile(s.iteration_ms, 0.95));
+    text += fmt::format("  iteration      {:.2f} ms (mean), {:.2f} ms (median), {:.2f} ms (95%)",
+                        s.mean_ms(), quantile(s.timed_ms(), 0.5), quantile(s.timed_ms(), 0.95));
+    text += s.cold > 0 ? fmt::format("; the first {} do not count\n", s.cold) : "\n";
     if (s.options.algo == "single") {
       text += "  of which     ";
       for (const SpanKind kind : kComputeKinds)
@@ -238,7 +249,7 @@ std::string to_text(const Summary& s) {
       text += "\n";
     } else {
       text += fmt::format("  predicted      {:.2f} ms, {:+.1f}%", 1e3 * s.predicted_s(),
-                          100 * (s.predicted_s() / s.iteration_s() - 1));
+                          100 * (1e3 * s.predicted_s() / s.mean_ms() - 1));
       if (s.ranks.size() > 1)
         text += fmt::format(
             " (latency {:.0f} µs, {:.1f} MB/s, sums {:.0f} MB/s, synchronisation {:.0f} µs)",

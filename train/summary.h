@@ -19,9 +19,10 @@ struct Summary {
   std::int64_t parameters = 0;
   std::int64_t iterations = 0;
   std::int64_t warmup = 0;           // iterations of d-sync before the pipeline opens
+  std::int64_t cold = 0;             // first iterations, whose times do not count
   double wall_s = 0;                 // training alone; testing is not counted
   std::vector<double> iteration_ms;  // one per iteration
-  std::vector<RankReport> ranks;     // workers, then servers
+  std::vector<RankReport> ranks;     // workers, then servers; times without cold iterations
   NetworkCost network;               // measured before the training; zero for one worker alone
   std::int64_t gradient_count = 0;   // elements of the flat gradient
   double train_loss = 0;             // mean over the iterations since the test before the last one
@@ -30,7 +31,10 @@ struct Summary {
   std::set<std::string> skipped;  // broken images that were left out, by any worker
 
   double samples_per_s() const;
-  double iteration_s() const { return iterations ? wall_s / static_cast<double>(iterations) : 0; }
+  // Iterations that are not cold, how long each took, and their mean.
+  std::int64_t timed() const { return iterations - cold; }
+  std::vector<double> timed_ms() const;
+  double mean_ms() const;
   // What the timing model says an iteration takes; 0 where it has nothing to say.
   double predicted_s() const;
 };

@@ -214,10 +214,11 @@ std::set<std::string> collect_skipped(const DataSplit& data, int workers,
 }
 
 // All ranks together, servers too.
-NetworkCost calibrate_all(Communication& communication, const TrainOptions& o,
+NetworkCost calibrate_all(Communication& communication, const TrainOptions& o, const Length& length,
                           const Compressor& compressor) {
   return communication.call([&] {
     if (!o.trace.empty()) communication.spans().keep_events();
+    communication.spans().count_from(length.cold + 1);
     Transport& transport = communication.transport();
     return calibrate(transport, transport.size(), compressor);
   });
@@ -233,7 +234,7 @@ void run_server(const Task& task, const DataSplit& data, const TrainOptions& o,
   own.precision = "fp32";
   if (o.device != "cpu") own.threads = communication.transport().helpers()->threads();
   together(communication, [&] { replica.emplace(task, data, own, cpu_device(own.threads)); });
-  calibrate_all(communication, o, compressor);
+  calibrate_all(communication, o, length, compressor);
   communication.call([&] {
     Transport& transport = communication.transport();
     ParameterServer server(transport, o.workers, o.servers, replica->parameters(),
@@ -251,9 +252,12 @@ void run_worker(const Task& task, const DataSplit& data, const TrainOptions& o,
   const bool first = worker->rank() == 0;
   summary.parameters = worker->parameters().count();
   summary.gradient_count = worker->parameters().gradients().count();
-  summary.warmup = Length(data, o).warmup;
+  const Length length(data, o);
+  summary.warmup = length.warmup;
+  summary.cold = length.cold;
+  worker->spans().count_from(length.cold + 1);
   if (first && !o.quiet) say_what_runs(summary, task.net.empty() ? task.app : task.net, data);
-  if (communication) summary.network = calibrate_all(*communication, o, compressor);
+  if (communication) summary.network = calibrate_all(*communication, o, length, compressor);
 
   try {
     Training(*worker, data, o, communication, summary).run();

@@ -56,6 +56,8 @@ Length::Length(const DataSplit& data, const TrainOptions& o) {
   iterations = o.iterations > 0 ? o.iterations : o.epochs * iterations_per_epoch;
   iterations_per_test = o.test_every > 0 ? o.test_every : iterations_per_epoch;
   warmup = o.algo == "pipe-sgd" ? o.warmup_iterations + o.warmup_epochs * iterations_per_epoch : 0;
+  constexpr std::int64_t kCold = 8;
+  cold = std::min(kCold, iterations / 2);
 }
 
 Replica::Replica(const Task& task, const DataSplit& data, const TrainOptions& o,

@@ -27,6 +27,8 @@ struct Length {
   std::int64_t iterations, iterations_per_epoch;
   std::int64_t iterations_per_test;
   std::int64_t warmup;  // iterations of d-sync before the pipeline opens
+  std::int64_t cold;    // first iterations, in which memory is taken and libraries choose
+                        // algorithms: their times do not count
 };
 
 // A model's weights and what updates them: all that a parameter server needs of a worker.

@@ -8,7 +8,7 @@ namespace tandem {
 void Spans::end(const Scope& scope) {
   const auto now = Clock::now();
   const double seconds = seconds_between(scope.begin_, now);
-  seconds_[static_cast<std::size_t>(scope.kind_)] += seconds - scope.inside_;
+  add(scope.kind_, iteration_, seconds - scope.inside_);
   if (scope.outer_) scope.outer_->inside_ += seconds;
   if (keep_events_) events_.push_back({scope.kind_, iteration_, scope.begin_, now});
 }
@@ -56,7 +56,7 @@ void Spans::settle(const Queued& queued) {
 void Spans::enter(SpanKind kind, std::int64_t iteration, Clock::time_point begin,
                   Clock::time_point end) {
   if (begin == end) return;
-  seconds_[static_cast<std::size_t>(kind)] += seconds_between(begin, end);
+  add(kind, iteration, seconds_between(begin, end));
   if (keep_events_) events_.push_back({kind, iteration, begin, end});
 }
 

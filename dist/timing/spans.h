@@ -70,7 +70,9 @@ class Spans {
     double inside_ = 0;  // seconds that spans inside this one have taken
   };
 
+  // Of all spans since the first iteration that counts.
   double seconds(SpanKind kind) const { return seconds_[static_cast<std::size_t>(kind)]; }
+  void count_from(std::int64_t iteration) { first_counted_ = iteration; }
 
   // From now on forward, backward and update are timed by this GPU, which has nothing to do now. To
   // be called again after anything that is not to be counted as waiting. It must outlive the spans.
@@ -100,11 +102,14 @@ class Spans {
   void end_on_device(const Scope& scope) noexcept;
   void enter(SpanKind kind, std::int64_t iteration, Clock::time_point begin, Clock::time_point end);
   void settle(const Queued& queued);
+  void add(SpanKind kind, std::int64_t iteration, double seconds) {
+    if (iteration >= first_counted_) seconds_[static_cast<std::size_t>(kind)] += seconds;
+  }
 
   std::array<double, kSpanNames.size()> seconds_{};
   Scope* innermost_ = nullptr;
   bool keep_events_ = false;
-  std::int64_t iteration_ = 0;
+  std::int64_t iteration_ = 0, first_counted_ = 0;
   std::vector<Event> events_;
 
   Backend* device_ = nullptr;

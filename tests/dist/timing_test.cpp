@@ -94,6 +94,22 @@ TEST_CASE("spans: a device times its own, and has waited in between") {
   CHECK(spans.events().back().iteration == 3);
 }
 
+TEST_CASE("spans: cold iterations are seen but not counted") {
+  ClockDevice device;
+  Spans spans;
+  spans.keep_events();
+  spans.count_from(2);
+  spans.follow(device);
+  for (const int iteration : {1, 2}) {
+    spans.set_iteration(iteration);
+    const Spans::Scope scope(spans, SpanKind::forward);
+    device.now += iteration;
+  }
+  spans.settle(2);
+  CHECK(spans.events().size() == 2);
+  CHECK(spans.seconds(SpanKind::forward) == doctest::Approx(2));
+}
+
 TEST_CASE("spans: the time of an inner span counts for it alone, and events keep both") {
   Spans spans;
   spans.keep_events();
