@@ -92,7 +92,7 @@ bool parse(int argc, char** argv, Options& o) {
       ->transform(whole(1, kMost));
   add("--tests", plan.tests, "N",
       "How often the weights are tested, in one more training\n"
-      "per algorithm that is not timed")
+      "per algorithm that is not timed; 1: only at the end")
       ->transform(whole(1, kMost));
   without_default("--target-accuracy", o.target_accuracy, "PERCENT",
                   "Tell how long it takes to reach it; default: the whole\n"

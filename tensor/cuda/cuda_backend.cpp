@@ -3,6 +3,8 @@
 // copies to or from the host.
 #include "tensor/cuda/cuda_backend.h"
 
+#include <cstdlib>
+
 #include "tensor/cpu/cpu_backend.h"
 #include "tensor/cuda/context.h"
 #include "tensor/cuda/convolution.h"
@@ -337,6 +339,10 @@ class CudaBackend : public Backend {
 }  // namespace
 
 int cuda_device_count() {
+  // Streams share the GPU's queues, eight by default, and what shares one is done in the order it
+  // was queued in: a gradient would wait behind another worker's computation. As many queues as
+  // there can be, unless the user knows better; to be said before anything else is asked of CUDA.
+  [[maybe_unused]] static const int said = ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status != cudaSuccess || count == 0)

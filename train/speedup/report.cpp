@@ -160,8 +160,14 @@ std::string row(const Results& results, const Cell& cell, bool best) {
   add(times(results.speedup(cell, "PS-Sync")), true);
   add(times(results.speedup(cell, "D-Sync")));
   add(percent(cell.test_accuracy), true);
-  add(target ? fmt::format("{:.1f} s", *target) : "not reached");
+  add(results.target_accuracy == 0 ? "–"
+      : target                     ? fmt::format("{:.1f} s", *target)
+                                   : "not reached");
   return html + "</tr>\n";
+}
+
+std::string target_name(const Results& results) {
+  return results.target_accuracy > 0 ? percent(results.target_accuracy) : "a target";
 }
 
 std::string tables(const Results& results, const std::vector<Group>& groups) {
@@ -179,7 +185,7 @@ std::string tables(const Results& results, const std::vector<Group>& groups) {
 </thead>
 <tbody>
 )",
-                        place(group[0]), percent(results.target_accuracy));
+                        place(group[0]), target_name(results));
     for (const Cell& cell : group) html += row(results, cell, &cell == fastest(group));
     html += "</tbody></table></div>\n";
   }
@@ -267,7 +273,7 @@ more iterations; this column counts them in.</dd>
 <p>More in the documentation that comes with the program: <code>docs/pipe-sgd.md</code> goes through the paper's argument,
 <code>docs/emulated-link.md</code> says what a link such as <code>1gbe</code> is, <code>docs/results</code> has more measurements.</p>
 )",
-                     percent(results.target_accuracy));
+                     target_name(results));
 }
 
 std::string environment(const Results& r) {

@@ -27,7 +27,7 @@ double spread(const Cell& cell) {
 }
 
 std::vector<Column> outcome(const Results& r) {
-  return {
+  std::vector<Column> columns = {
       {"iteration ms", [](const Cell& c) { return fmt::format("{:.2f}", c.iteration_ms()); }},
       {"spread", [](const Cell& c) { return fmt::format("{:.2f}", spread(c)); }},
       {"predicted", [](const Cell& c) { return optional_value(c.predicted_ms, "{:.2f}"); }},
@@ -36,9 +36,12 @@ std::vector<Column> outcome(const Results& r) {
       {"over D-Sync",
        [&r](const Cell& c) { return optional_value(r.speedup(c, "D-Sync"), "{:.2f}x"); }},
       {"accuracy", [](const Cell& c) { return fmt::format("{:.2f}%", 100 * c.test_accuracy); }},
-      {fmt::format("s to {:g}%", 100 * r.target_accuracy),
-       [&r](const Cell& c) { return optional_value(c.seconds_to(r.target_accuracy), "{:.1f}"); }},
   };
+  if (r.target_accuracy > 0)
+    columns.push_back({fmt::format("s to {:g}%", 100 * r.target_accuracy), [&r](const Cell& c) {
+                         return optional_value(c.seconds_to(r.target_accuracy), "{:.1f}");
+                       }});
+  return columns;
 }
 
 std::vector<Column> time_and_bytes() {
