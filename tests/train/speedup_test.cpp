@@ -1,5 +1,6 @@
 // Comparisons of algorithms: plans, results and tables.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -7,6 +8,7 @@
 #include "tests/support.h"
 #include "train/files.h"
 #include "train/speedup/child.h"
+#include "train/speedup/excerpt.h"
 #include "train/speedup/plan.h"
 #include "train/speedup/table.h"
 
@@ -75,6 +77,7 @@ TEST_CASE("speedup: results are read as they were written") {
   finish(r.cells[1], {4});
   r.cells[2].failure = "out of \"luck\"";
   r.target_accuracy = 0.75;
+  r.environment.command = "speedup [\"a\",  \\";
   const TemporaryFolder folder;
   const std::string path = folder / "results.json";
   write_file(path, to_json(r));
@@ -82,6 +85,8 @@ TEST_CASE("speedup: results are read as they were written") {
   CHECK(to_json(read) == to_json(r));
   CHECK(read.cells[0].iteration_ms() == 20);
   CHECK(read.cells[0].timeline.size() == 1);
+  CHECK(read.environment.command == r.environment.command);
+  CHECK(to_json(r).find(R"([1, false, true, "wait", 1.0, 2.0, 0])") != std::string::npos);
   CHECK(read.speedup(read.cells[1], "PS-Sync") == 5);
   CHECK_FALSE(read.speedup(read.cells[2], "PS-Sync"));
   CHECK(read.cells[0].seconds_to(0.75) == 1.0);
@@ -91,6 +96,42 @@ TEST_CASE("speedup: results are read as they were written") {
   CHECK(message_of<UserError>([&] {
           read_results(path);
         }).starts_with(path + " is not a results.json of build/speedup"));
+}
+
+TEST_CASE("speedup: an excerpt of a trace has two iterations, and no span that nobody sees") {
+  std::string events;
+  const auto add = [&](const char* what, int rank, int thread, int iteration, double ms,
+                       double duration_ms) {
+    events += fmt::format(
+        R"({}{{"ph":"X","name":"{}","pid":{},"tid":{},"ts":{},"dur":{},"args":{{"iteration":{}}}}})",
+        events.empty() ? "" : ",", what, rank, thread, 1e3 * ms, 1e3 * duration_ms, iteration);
+  };
+  for (const int t : {1, 2, 3, 4})
+    for (const int rank : {0, 1}) {
+      add("forward", rank, 0, t, 100 * t + 10 * rank, 60);
+      for (int i = 0; i < 40; ++i) add("compress", rank, 1, t, 100 * t + 60 + 0.1 * i, 0.05);
+      add("communicate", rank, 1, t, 100 * t + 60, 40);
+    }
+  const auto spans = excerpt("{\"traceEvents\":[" + events + "]}", 4, 1);
+
+  // Rank 0 begins iteration 2 at 200 ms, and ends iteration 3 at 360 ms; 1/500 of that is 0.32 ms.
+  double compressed = 0;
+  int compress = 0;
+  for (const TimelineSpan& s : spans) {
+    CHECK(s.begin >= 0);
+    CHECK(s.end <= 160 + 1e-6);
+    CHECK(s.server == (s.rank == 1));
+    if (s.what != "compress" || s.rank > 0) continue;
+    ++compress;
+    compressed += s.end - s.begin;
+  }
+  CHECK(compress == 10);
+  CHECK(compressed == doctest::Approx(40 * 0.05));
+  const auto forward = std::ranges::find(spans, "forward", &TimelineSpan::what);
+  REQUIRE(forward != spans.end());
+  CHECK(forward->begin == doctest::Approx(0));
+  CHECK(forward->end == doctest::Approx(60));
+  CHECK(forward->iteration == 2);
 }
 
 TEST_CASE("speedup: finished cells are kept, failed ones and those of other plans are not") {

@@ -1,6 +1,7 @@
 #include "train/speedup/results.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <tuple>
 
@@ -14,6 +15,43 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kFormat = 1;
+
+// Puts arrays of plain values on one line each.
+std::string with_flat_arrays(const std::string& json) {
+  constexpr auto kNone = std::string::npos;
+  std::string text;
+  std::size_t array = kNone;  // where the innermost one begins
+  bool quoted = false;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const char c = json[i];
+    text += c;
+    if (quoted) {
+      if (c == '\\') text += json[++i];
+      quoted = c != '"';
+    } else if (c == '"') {
+      quoted = true;
+    } else if (c == '[') {
+      array = text.size();
+    } else if (c == '{') {
+      array = kNone;
+    } else if (c == ']' && array != kNone) {
+      std::string flat;
+      for (std::size_t at = array; at < text.size(); ++at) {
+        if (text[at] != '\n') {
+          flat += text[at];
+          continue;
+        }
+        while (text[at + 1] == ' ') ++at;
+        if (flat.ends_with(',')) flat += ' ';
+      }
+      text.replace(array, kNone, flat);
+      array = kNone;
+    }
+  }
+  return text;
+}
+
+double to_microseconds(double ms) { return std::round(1e3 * ms) / 1e3; }
 
 Json json_of(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 
@@ -74,8 +112,8 @@ Json json_of(const Results& all, const Cell& c) {
   for (const CurvePoint& p : c.curve) cell["curve"].push_back({p.wall_s, p.iteration, p.accuracy});
   cell["timeline"] = Json::array();
   for (const TimelineSpan& s : c.timeline)
-    cell["timeline"].push_back(
-        {s.rank, s.server, s.communicates, s.what, s.begin, s.end, s.iteration});
+    cell["timeline"].push_back({s.rank, s.server, s.communicates, s.what, to_microseconds(s.begin),
+                                to_microseconds(s.end), s.iteration});
   return cell;
 }
 
@@ -175,7 +213,7 @@ std::string to_json(const Results& r) {
   write(kEnvironment, r.environment, json["environment"]);
   json["cells"] = Json::array();
   for (const Cell& cell : r.cells) json["cells"].push_back(json_of(r, cell));
-  return json.dump(1) + "\n";
+  return with_flat_arrays(json.dump(1)) + "\n";
 }
 
 Results read_results(const std::string& path) {

@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "tensor/error.h"
 #include "train/files.h"
 #include "train/speedup/child.h"
+#include "train/speedup/excerpt.h"
 #include "train/speedup/plan.h"
 
 namespace tandem {
@@ -78,37 +78,6 @@ void set_times(std::vector<CurvePoint>& curve, const std::string& metrics) {
     seconds += entry["iteration_ms"].get<double>() / 1e3;
     if (point != curve.end() && point->iteration == entry["iteration"]) point++->wall_s = seconds;
   }
-}
-
-// What all threads do while rank 0 computes two iterations; the last ones but one, in which nothing
-// ends.
-std::vector<TimelineSpan> timeline_of(const Json& trace, int workers) {
-  std::vector<TimelineSpan> spans;
-  double first = std::numeric_limits<double>::infinity(), last = 0;
-  for (const Json& event : trace.at("traceEvents")) {
-    if (event.at("ph") != "X") continue;
-    const double begin = event.at("ts").get<double>() / 1e3;
-    const int rank = event.at("pid");
-    const TimelineSpan span{.rank = rank,
-                            .server = rank >= workers,
-                            .communicates = event.at("tid") == 1,
-                            .what = event.at("name"),
-                            .begin = begin,
-                            .end = begin + event.at("dur").get<double>() / 1e3,
-                            .iteration = event.at("args").at("iteration")};
-    spans.push_back(span);
-    if (rank > 0 || span.communicates || span.iteration < kTimelineIterations - 2 ||
-        span.iteration >= kTimelineIterations)
-      continue;
-    first = std::min(first, span.begin);
-    last = std::max(last, span.end);
-  }
-  std::erase_if(spans, [&](const TimelineSpan& s) { return s.end <= first || s.begin >= last; });
-  for (TimelineSpan& span : spans) {
-    span.begin = std::max(span.begin, first) - first;
-    span.end = std::min(span.end, last) - first;
-  }
-  return spans;
 }
 
 using Words = std::vector<std::string>;
@@ -180,7 +149,7 @@ void run_cell(const Plan& plan, Results& results, Cell& cell,
       running("timeline");
       run_program(plan.command(cell) +
                   Words{"--iterations", std::to_string(kTimelineIterations), "--trace", trace});
-      cell.timeline = timeline_of(Json::parse(read_file(trace)), cell.workers);
+      cell.timeline = excerpt(read_file(trace), kTimelineIterations, cell.workers);
     }
   } catch (const std::exception& e) {
     cell.failure = e.what();
