@@ -134,7 +134,7 @@ TEST_CASE("speedup: an excerpt of a trace has two iterations, and no span that n
   CHECK(forward->iteration == 2);
 }
 
-TEST_CASE("speedup: finished cells are kept, failed ones and those of other plans are not") {
+TEST_CASE("speedup: finished cells are kept, also those that are not asked for now") {
   Plan p = plan();
   Results r = p.begin();
   finish(r.cells[0], {1});
@@ -148,6 +148,18 @@ TEST_CASE("speedup: finished cells are kept, failed ones and those of other plan
   CHECK(again.cells[1].repeats_ms == std::vector<double>{2});
   CHECK(std::ranges::count_if(again.cells, &Cell::done) == 2);
   CHECK(again.cells[7].failure.empty());
+
+  p.links = {"10gbe", "none"};
+  p.workers = {4};
+  p.algorithms = {all_algorithms()[3]};
+  const Results other = p.resume(r);
+  REQUIRE(other.cells.size() == 2 + 2);
+  CHECK(other.cells[0].link == "10gbe");
+  CHECK(other.cells[1].name == "D-Sync+Q");
+  CHECK(other.cells[2].repeats_ms == std::vector<double>{2});  // of link none too
+  CHECK(other.cells[3].repeats_ms == std::vector<double>{1});
+  REQUIRE(other.settings().size() == 3);
+  p = plan();
 
   // Only a finished comparison may come from another machine, which it goes on to name.
   r.environment.processor = "abacus";

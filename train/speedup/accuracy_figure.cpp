@@ -8,11 +8,9 @@
 namespace tandem {
 
 std::optional<GnuplotFigure> accuracy_figure(const Results& results) {
-  // A test before the first iteration alone makes no curve.
+  // One test alone makes no curve.
   auto cells = base_cells(results);
-  std::erase_if(cells, [](const Cell* cell) {
-    return cell->curve.empty() || cell->curve.back().wall_s <= 0;
-  });
+  std::erase_if(cells, [](const Cell* cell) { return cell->curve.size() < 2; });
   if (cells.empty()) return {};
   GnuplotFigure figure{.name = "accuracy", .title = "Test accuracy against wall-clock time"};
   std::string& script = figure.script;

@@ -43,6 +43,21 @@ Results Plan::begin() const {
   return r;
 }
 
+namespace {
+
+// What was finished and is not asked for this time is not lost.
+void keep_others(const Results& earlier, Results& now) {
+  for (const Cell& cell : earlier.cells)
+    if (cell.done() && !now.beside(cell, cell.name)) now.cells.push_back(cell);
+  std::vector<std::string> settings;
+  for (const Cell& cell : now.cells) settings.push_back(cell.setting());
+  std::ranges::stable_sort(now.cells, {}, [&](const Cell& cell) {
+    return std::ranges::find(settings, cell.setting()) - settings.begin();
+  });
+}
+
+}  // namespace
+
 Results Plan::resume(const Results& earlier) const {
   Results now = begin();
   const auto same = [](const char* what, const auto& before, const auto& wanted) {
@@ -62,6 +77,7 @@ Results Plan::resume(const Results& earlier) const {
   now.parameters = earlier.parameters;
   for (Cell& cell : now.cells)
     if (const Cell* finished = earlier.beside(cell, cell.name)) cell = *finished;
+  keep_others(earlier, now);
   // Finished, it can be drawn anywhere. What goes on must go on where it began.
   const Environment here = std::exchange(now.environment, earlier.environment);
   if (!std::ranges::all_of(now.cells, &Cell::done)) {

@@ -31,9 +31,9 @@ struct Plan {
 
   // All cells, none of which has been run.
   Results begin() const;
-  // The same with what an earlier run of the same plan has finished, perhaps for fewer or other
-  // cells. Throws UserError, naming what is different, if it was another plan, or another machine
-  // and not all is finished.
+  // The same with what an earlier run of the same plan has finished, perhaps for other workers,
+  // links or algorithms. Throws UserError, naming what is different, if it was another plan, or
+  // another machine and not all is finished.
   Results resume(const Results& earlier) const;
   // How a cell is run; `iterations` and files are still missing.
   std::vector<std::string> command(const Cell& cell) const;
