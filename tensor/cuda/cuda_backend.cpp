@@ -351,6 +351,14 @@ int cuda_device_count() {
   return count;
 }
 
+std::string cuda_versions() {
+  int cuda = 0;
+  check(cudaRuntimeGetVersion(&cuda), "asking for CUDA's version");
+  const std::size_t dnn = cudnnGetVersion();
+  return fmt::format("CUDA {}.{}, cuDNN {}.{}.{}", cuda / 1000, cuda % 1000 / 10, dnn / 10000,
+                     dnn / 100 % 100, dnn % 100);
+}
+
 std::shared_ptr<Backend> cuda_backend(const CudaOptions& o) {
   const int count = cuda_device_count();
   if (o.index < 0 || o.index >= count)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "tensor/precision.h"
 
@@ -21,5 +22,8 @@ std::shared_ptr<Backend> cuda_backend(const CudaOptions& options);
 
 // How many GPUs there are. Throws UserError where this build or this machine cannot use any.
 int cuda_device_count();
+
+// "CUDA 13.0, cuDNN 9.14.0"; empty where this build has none.
+std::string cuda_versions();
 
 }  // namespace tandem

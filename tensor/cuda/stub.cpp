@@ -16,5 +16,6 @@ namespace {
 
 std::shared_ptr<Backend> cuda_backend(const CudaOptions&) { refuse(); }
 int cuda_device_count() { refuse(); }
+std::string cuda_versions() { return {}; }
 
 }  // namespace tandem

@@ -12,6 +12,7 @@
 #include <sstream>
 #include <thread>
 
+#include "tensor/cuda/cuda_backend.h"
 #include "tensor/error.h"
 #include "train/speedup/child.h"
 
@@ -64,6 +65,7 @@ Environment this_machine(bool gpu) {
   if (gpu) {
     std::istringstream names(said_by({"nvidia-smi", "--query-gpu=name", "--format=csv,noheader"}));
     e.gpu = value_of(names, "");
+    if (const std::string cuda = cuda_versions(); !cuda.empty()) e.versions += ", " + cuda;
   }
   return e;
 }

@@ -160,9 +160,9 @@ std::string row(const Results& results, const Cell& cell, bool best) {
   add(times(results.speedup(cell, "PS-Sync")), true);
   add(times(results.speedup(cell, "D-Sync")));
   add(percent(cell.test_accuracy), true);
-  add(results.target_accuracy == 0 ? "–"
-      : target                     ? fmt::format("{:.1f} s", *target)
-                                   : "not reached");
+  add(target                        ? fmt::format("{:.1f} s", *target)
+      : results.target_accuracy > 0 ? "not reached"
+                                    : "–");
   return html + "</tr>\n";
 }
 

@@ -175,6 +175,7 @@ std::string Cell::setting() const {
 double Cell::iteration_ms() const { return quantile(repeats_ms, 0.5); }
 
 std::optional<double> Cell::seconds_to(double accuracy) const {
+  if (accuracy <= 0) return {};
   const auto reached = std::ranges::find_if(
       curve, [&](const CurvePoint& point) { return point.accuracy >= accuracy; });
   if (reached == curve.end()) return {};
