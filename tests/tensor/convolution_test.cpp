@@ -1,7 +1,9 @@
 // The CPU's convolutions beside the obvious loop over all products, in all geometries.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "tests/support.h"
 #include "tests/tensor/values.h"
@@ -44,6 +46,11 @@ void each_product(const Case& c, F&& f) {
           }
 }
 
+std::vector<double> plus(std::vector<double> a, const std::vector<double>& b) {
+  std::ranges::transform(a, b, a.begin(), std::plus());
+  return a;
+}
+
 // Within the tolerance, relative to the largest value expected.
 void check_near(const Tensor& x, const std::vector<double>& expected, double tolerance) {
   double largest = 0;
@@ -66,27 +73,28 @@ void check(const Case& c, Dtype dtype, int threads) {
   const Tensor dy = random_tensor(c.y(), 4, dtype, device);
   const auto vx = host(x), vf = host(filter), vb = host(bias), vdy = host(dy);
 
+  std::vector<double> y_sum(vdy.size()), dx_sum(vx.size()), df_sum(vf.size());
+  each_product(c, [&](auto i, auto j, auto l) {
+    y_sum[l] += vx[i] * vf[j];
+    dx_sum[i] += vdy[l] * vf[j];
+    df_sum[j] += vx[i] * vdy[l];
+  });
   for (const bool with_bias : {false, true}) {
-    std::vector<double> expected(vdy.size());
-    for (std::size_t i = 0; i < expected.size(); ++i)
-      expected[i] = with_bias ? vb[i % vb.size()] : 0;
-    each_product(c, [&](auto i, auto j, auto l) { expected[l] += vx[i] * vf[j]; });
+    std::vector<double> expected = y_sum;
+    for (std::size_t i = 0; with_bias && i < expected.size(); ++i) expected[i] += vb[i % vb.size()];
     const Tensor y = Tensor::empty(c.y(), dtype, device);
     backend.conv2d(c.convolution, x, filter, with_bias ? bias : Tensor(), false, y);
     check_near(y, expected, tolerance(dtype));
   }
   for (const bool accumulate : {false, true}) {
     const Tensor dx = random_tensor(c.x, 5, dtype, device);
-    auto expected = accumulate ? host(dx) : std::vector<double>(vx.size());
-    each_product(c, [&](auto i, auto j, auto l) { expected[i] += vdy[l] * vf[j]; });
-    backend.conv2d_data_gradient(c.convolution, dy, filter, dx, accumulate);
-    check_near(dx, expected, tolerance(dtype));
-
     const Tensor df = random_tensor(c.filter, 6, dtype, device);
-    auto expected_df = accumulate ? host(df) : std::vector<double>(vf.size());
-    each_product(c, [&](auto i, auto j, auto l) { expected_df[j] += vx[i] * vdy[l]; });
+    const auto dx_expected = accumulate ? plus(host(dx), dx_sum) : dx_sum;
+    const auto df_expected = accumulate ? plus(host(df), df_sum) : df_sum;
+    backend.conv2d_data_gradient(c.convolution, dy, filter, dx, accumulate);
+    check_near(dx, dx_expected, tolerance(dtype));
     backend.conv2d_filter_gradient(c.convolution, x, dy, df, accumulate);
-    check_near(df, expected_df, tolerance(dtype));
+    check_near(df, df_expected, tolerance(dtype));
   }
 }
 
@@ -129,7 +137,7 @@ TEST_CASE("convolution: what Winograd's way must get right") {
     check({{2, 12, 13, 40}, {48, 5, 5, 40}, {1, 2}}, dtype, 2);      // 5x5, odd sizes
     check({{1, 10, 10, 32}, {24, 5, 5, 16}, {1, 1, 1, 2}}, dtype, 2);
   }
-  check({{2, 40, 41, 64}, {64, 3, 3, 64}, {1, 1}}, Dtype::f32, 2);  // many tiles
+  check({{1, 40, 41, 64}, {64, 3, 3, 64}, {1, 1}}, Dtype::f32, 2);  // many tiles
   check({{1, 42, 43, 8}, {500, 3, 3, 8}, {1, 1}}, Dtype::f64, 2);   // more than are done at once
 }
 
