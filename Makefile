@@ -224,6 +224,10 @@ bench-gpu: $(BUILD)/bench_step
 .PHONY: bench-peers
 bench-peers: $(BUILD)/mnist_mlp
 	@scripts/bench-peers $(BUILD)
+# Four workers on one GPU beside PyTorch's.
+.PHONY: bench-peers-gpu
+bench-peers-gpu: $(addprefix $(BUILD)/,mnist_mlp alexnet resnet)
+	@scripts/bench-peers-gpu $(BUILD)
 
 data:
 	+@data/fetch
@@ -251,6 +255,7 @@ help:
 	@echo "                  (beside PyTorch's, if it is installed)"
 	@echo "make bench-gpu    time a training step of every model on a GPU, beside PyTorch's"
 	@echo "make bench-peers  time four workers on shaped network namespaces, beside PyTorch's DDP over gloo (needs root)"
+	@echo "make bench-peers-gpu  time four workers on one GPU, beside PyTorch's DDP over gloo"
 	@echo "make data         fetch MNIST, Fashion-MNIST, CIFAR-10 and CIFAR-100 into datasets/"
 	@echo "make deps         install missing libraries with apt"
 	@echo "make format       format the sources; make format-check only looks"

@@ -98,15 +98,35 @@ MODELS = {
 }
 
 
-def step_times(model, sgd, x, y, options):
-    """Milliseconds of each step after warm-up, on the CPU."""
+def set_precision(precision):
+    """Of a GPU: whether f32 may be rounded to tf32."""
+    torch.backends.cuda.matmul.allow_tf32 = precision != "fp32"
+    torch.backends.cudnn.allow_tf32 = precision != "fp32"
+
+
+def step_of(model, sgd, x, y, bf16):
+    """A function that makes one step."""
     loss = nn.CrossEntropyLoss()
+
+    def step():
+        sgd.zero_grad(set_to_none=True)
+        with torch.autocast(x.device.type, torch.bfloat16, enabled=bf16):
+            result = loss(model(x), y)
+        result.backward()
+        sgd.step()
+
+    return step
+
+
+def step_times(model, sgd, x, y, options):
+    """Milliseconds of each step after warm-up, by the host's clock."""
+    step = step_of(model, sgd, x, y, options.precision == "bf16")
     times = []
     for _ in range(options.warmup + options.iterations):
         begin = time.perf_counter()
-        sgd.zero_grad()
-        loss(model(x), y).backward()
-        sgd.step()
+        step()
+        if x.is_cuda:
+            torch.cuda.synchronize()
         times.append(1e3 * (time.perf_counter() - begin))
     return times[options.warmup:]
 
@@ -126,21 +146,6 @@ def measure(options, use_mkldnn):
     return {"median_ms": statistics.median(times),
             "parameters": sum(p.numel() for p in model.parameters()),
             "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6}
-
-
-def step_of(model, x, y, bf16):
-    """A function that makes one step on the GPU."""
-    sgd = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9, fused=True)
-    loss = nn.CrossEntropyLoss()
-
-    def step():
-        sgd.zero_grad(set_to_none=True)
-        with torch.autocast("cuda", torch.bfloat16, enabled=bf16):
-            result = loss(model(x), y)
-        result.backward()
-        sgd.step()
-
-    return step
 
 
 def as_graph(step):
@@ -178,8 +183,7 @@ def measure_on_gpu(options):
     make, image, classes, batch = MODELS[options.model]
     batch = options.batch or batch
     torch.backends.cudnn.benchmark = True
-    torch.backends.cuda.matmul.allow_tf32 = options.precision != "fp32"
-    torch.backends.cudnn.allow_tf32 = options.precision != "fp32"
+    set_precision(options.precision)
     x = torch.randn(batch, *image, device="cuda").to(memory_format=torch.channels_last)
     y = torch.randint(classes, (batch,), device="cuda")
     modes = {}
@@ -189,11 +193,12 @@ def measure_on_gpu(options):
         if "compile" in mode:
             torch._dynamo.reset()
             model = torch.compile(model)
-        step = step_of(model, x, y, options.precision == "bf16")
+        sgd = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9, fused=True)
+        step = step_of(model, sgd, x, y, options.precision == "bf16")
         for _ in range(3):
             step()
         modes[mode] = time_on_gpu(as_graph(step) if "graph" in mode else step, options)
-        del model, step
+        del model, sgd, step
         torch.cuda.empty_cache()
     best = min(modes, key=modes.get)
     return {"median_ms": modes[best], "mode": best, "modes": modes,
