@@ -156,9 +156,11 @@ detected: | have-deps
 	  "on $(machine), $$(CXX="$(CXX)" CPPFLAGS="$(CPPFLAGS)" scripts/detect blas), $(if $(filter 1,$(MPI)),$$(scripts/detect mpi $(MPICXX)),no MPI)," \
 	  "$(if $(cuda_src),$$(scripts/detect cuda) for sm_$(subst $(comma),$(comma) sm_,$(CUDA_ARCH)),no CUDA: CPU only) -> $(BUILD)/"
 
+# MPI is wanted unless somebody has said that it is not.
+deps = CXX="$(CXX)" CPPFLAGS="$(CPPFLAGS)" MPI=$(if $(filter command environment,$(origin MPI)),$(MPI),1) scripts/deps
 .PHONY: have-deps
 have-deps:
-	@CXX="$(CXX)" CPPFLAGS="$(CPPFLAGS)" scripts/deps --check
+	@$(deps) --check
 ifeq ($(CUDA),1)
 	@echo '#include <cudnn.h>' | nvcc -E -x cu - >/dev/null 2>&1 || \
 	  { echo "nvcc is there, but not cuDNN (cudnn.h): install it, or build with CUDA=0" >&2; exit 2; }
@@ -169,7 +171,7 @@ endif
 # ---- for people ----------------------------------------------------------------------------------
 .PHONY: deps demo check test bench data format format-check clean help
 deps:
-	@CXX="$(CXX)" CPPFLAGS="$(CPPFLAGS)" scripts/deps
+	@$(deps)
 
 # Set up, build, get the data, train with every algorithm, compare.
 demo: deps

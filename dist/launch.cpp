@@ -30,8 +30,8 @@ std::unique_ptr<Transport> prepare(std::unique_ptr<Transport> transport, const R
   return slowed;
 }
 
-// Threads that copy and add messages for a rank, its communication thread among them; one more core
-// is for the thread that feeds the GPU.
+// Threads that copy and add messages for a rank, its communication thread among them. (The thread
+// that feeds the GPU mostly waits.)
 int communication_threads(int ranks_here) {
   if (!cores_to_spare) return 1;
   const int cores = static_cast<int>(std::thread::hardware_concurrency()) / ranks_here;

@@ -129,7 +129,7 @@ Json options_json(const TrainOptions& o) {
 }  // namespace
 
 double Summary::samples_per_s() const {
-  return wall_s > 0 ? static_cast<double>(iterations * options.batch) / wall_s : 0;
+  return mean_ms() > 0 ? 1e3 * static_cast<double>(options.batch) / mean_ms() : 0;
 }
 
 std::vector<double> Summary::timed_ms() const {
@@ -235,11 +235,13 @@ std::string ranks_text(const Summary& s) {
 std::string to_text(const Summary& s) {
   std::string text;
   if (s.iterations > 0) {
-    text += fmt::format("\n{} iterations in {:.1f} s, {:.0f} samples/s, peak memory {:.0f} MB\n",
-                        s.iterations, s.wall_s, s.samples_per_s(), peak_memory_mb());
-    text += fmt::format("  iteration      {:.2f} ms (mean), {:.2f} ms (median), {:.2f} ms (95%)",
-                        s.mean_ms(), quantile(s.timed_ms(), 0.5), quantile(s.timed_ms(), 0.95));
-    text += s.cold > 0 ? fmt::format("; the first {} do not count\n", s.cold) : "\n";
+    text += fmt::format("\n{} iterations in {:.1f} s, peak memory {:.0f} MB{}\n", s.iterations,
+                        s.wall_s, peak_memory_mb(),
+                        s.cold > 0 ? fmt::format("; without the first {}:", s.cold) : "");
+    text += fmt::format(
+        "  iteration      {:.2f} ms (mean), {:.2f} ms (median), {:.2f} ms (95%), {:.0f} "
+        "samples/s\n",
+        s.mean_ms(), quantile(s.timed_ms(), 0.5), quantile(s.timed_ms(), 0.95), s.samples_per_s());
     if (s.options.algo == "single") {
       text += "  of which     ";
       for (const SpanKind kind : kComputeKinds)

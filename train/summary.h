@@ -30,11 +30,11 @@ struct Summary {
   std::string weights_hash;
   std::set<std::string> skipped;  // broken images that were left out, by any worker
 
-  double samples_per_s() const;
-  // Iterations that are not cold, how long each took, and their mean.
+  // Iterations that are not cold, how long each took, and what follows from it.
   std::int64_t timed() const { return iterations - cold; }
   std::vector<double> timed_ms() const;
   double mean_ms() const;
+  double samples_per_s() const;
   // What the timing model says an iteration takes; 0 where it has nothing to say.
   double predicted_s() const;
 };

@@ -56,33 +56,39 @@ class Training {
 
   void run() {
     std::vector<double> losses;  // this worker's parts of them, since the last test
+    auto last = Clock::now();    // when the iteration before was done
     for (std::int64_t t = 1; t <= length_.iterations; ++t) {
       const bool tests = t % length_.iterations_per_test == 0 || t == length_.iterations;
-      const auto begin = Clock::now();
       worker_.step(t);
-      if (t == length_.iterations) worker_.finish();
-      const std::vector<double> known = worker_.take_losses(tests);
-      const double seconds = seconds_between(begin, Clock::now());
-
-      for (const double loss : known) {
+      for (const auto& [loss, at] : worker_.take_done(tests)) {
         losses.push_back(loss);
+        const double seconds = seconds_between(std::exchange(last, at), at);
+        summary_.wall_s += seconds;
+        summary_.iteration_ms.push_back(1e3 * seconds);
+        ++summary_.iterations;
         if (!std::isfinite(loss))
           throw SystemError("training diverged: the loss of iteration {} is {}; try a lower --lr",
-                            (t - 1) / length_.iterations_per_test * length_.iterations_per_test +
-                                std::ssize(losses),
-                            loss);
+                            summary_.iterations, loss);
       }
-      summary_.iterations = t;
-      summary_.wall_s += seconds;
-      summary_.iteration_ms.push_back(1e3 * seconds);
-      if (!losses.empty()) progress_.step(t, losses.back() * o_.workers, summary_.samples_per_s());
-      if (tests) test(t, std::exchange(losses, {}));
+      if (!losses.empty()) progress_.step(t, losses.back() * o_.workers, samples_per_s());
+      if (t == length_.iterations) {
+        worker_.finish();
+        summary_.wall_s += seconds_between(last, Clock::now());
+      }
+      if (!tests) continue;
+      test(t, std::exchange(losses, {}));
+      last = Clock::now();
     }
     if (length_.iterations == 0) test(0, {});
   }
 
  private:
   bool first() const { return worker_.rank() == 0; }
+  double samples_per_s() const {
+    return summary_.wall_s > 0
+               ? static_cast<double>(summary_.iterations * o_.batch) / summary_.wall_s
+               : 0;
+  }
 
   void test(std::int64_t t, std::vector<double> losses) {
     share_statistics();
@@ -97,8 +103,7 @@ class Training {
         static_cast<double>(found.correct) / static_cast<double>(test_samples_);
     if (t == 0) return;
     metrics_.test(epoch_of(t), t, summary_.train_loss, summary_.test_accuracy, summary_.wall_s);
-    progress_.test(t, epoch_of(t), summary_.train_loss, summary_.test_accuracy,
-                   summary_.samples_per_s());
+    progress_.test(t, epoch_of(t), summary_.train_loss, summary_.test_accuracy, samples_per_s());
   }
   std::int64_t epoch_of(std::int64_t iteration) const {
     return (iteration - 1) / length_.iterations_per_epoch + 1;

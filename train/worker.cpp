@@ -1,6 +1,7 @@
 #include "train/worker.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "autograd/ops.h"
@@ -133,23 +134,25 @@ void Worker::step(std::int64_t t) {
   }
 }
 
-// The last updates belong to the last iteration.
 void Worker::finish() {
+  constexpr auto kNever = std::numeric_limits<std::int64_t>::max();
+  spans_.count_from(kNever);
   strategy_->finish();
-  if (!queued_.empty()) queued_.back().done = replica_.device().backend().record_event();
+  if (const EventPtr done = replica_.device().backend().record_event()) done->wait();
+  spans_.settle(kNever);
 }
 
-std::vector<double> Worker::take_losses(bool all) {
+std::vector<Worker::Done> Worker::take_done(bool all) {
   const std::size_t ahead = all || replica_.device().is_cpu() ? 0 : kAhead;
-  std::vector<double> losses;
+  std::vector<Done> taken;
   for (; queued_.size() > ahead; queued_.pop_front()) {
     const Queued& oldest = queued_.front();
     if (oldest.done) oldest.done->wait();
     spans_.settle(oldest.iteration);
-    losses.push_back(oldest.loss.item());
+    taken.push_back({oldest.loss.item(), Clock::now()});
   }
   resumes_ = resumes_ || all;
-  return losses;
+  return taken;
 }
 
 void Worker::explain(const OutOfMemory& e) const {

@@ -63,11 +63,15 @@ class Worker {
 
   // Iteration t, counted from 1 as in the papers.
   void step(std::int64_t t);
-  // This worker's parts of the losses that are known by now, oldest first, each once: the sum over
-  // the workers is the mean over the batch. A GPU is given the next iterations before it has done
-  // these; with `all`, waits until it has.
-  std::vector<double> take_losses(bool all);
-
+  // The iterations that are known to be done by now, oldest first, each once. A GPU is given the
+  // next ones before it has done these; with `all`, waits until it has.
+  struct Done {
+    double loss;  // this worker's part: the sum over the workers is the mean over the batch
+    Clock::time_point at;
+  };
+  std::vector<Done> take_done(bool all);
+  // After the last iteration: makes the updates that are still missing, and waits for them. The
+  // time that it takes belongs to no iteration.
   void finish();
 
   // What forward measured, such as the running means of batch norms; each worker's own.

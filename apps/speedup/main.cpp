@@ -88,7 +88,9 @@ bool parse(int argc, char** argv, Options& o) {
                   "Of each training; default: 600 for mnist_mlp, 300 for\n"
                   "cifar_convex, 200 for cifar_cnn, 20 for the others")
       ->transform(whole(1, kMost));
-  add("--repeats", plan.repeats, "N", "Timed trainings per cell, of which the median counts")
+  add("--repeats", plan.repeats, "N",
+      "Timed trainings per cell, of which the median counts;\n"
+      "the faster one of two")
       ->transform(whole(1, kMost));
   add("--tests", plan.tests, "N",
       "How often the weights are tested, in one more training\n"
@@ -124,9 +126,12 @@ bool parse(int argc, char** argv, Options& o) {
   plan.workers = workers;
   plan.links = links;
   for (const std::string& link : links) parse_link(link);
-  for (const std::string& name : algos)
-    plan.algorithms.push_back(named(all_algorithms(), &Algorithm::name, name, "--algos"));
-  if (algos.empty()) plan.algorithms = all_algorithms();
+  for (const std::string& name : algos) named(all_algorithms(), &Algorithm::name, name, "--algos");
+  for (const Algorithm& a : all_algorithms())
+    if (algos.empty() || std::ranges::find(algos, a.name) != algos.end())
+      plan.algorithms.push_back(a);
+  if (plan.device == "cpu" && plan.precision != "fp32")
+    throw UserError("--precision {} needs --device cuda", plan.precision);
   plan.iterations = iterations > 0 ? iterations : plan.bench.iterations;
   if (!data.empty()) plan.options = {"--data", data};
   if (threads > 0) plan.options.insert(plan.options.end(), {"--threads", std::to_string(threads)});
@@ -157,12 +162,13 @@ Results begin(const Options& o) {
 // A line that is written over on a terminal, and lines that stay.
 class Progress {
  public:
-  Progress(bool quiet, std::size_t cells) : quiet_(quiet), cells_(cells) {}
+  Progress(bool quiet, std::size_t cells, std::size_t to_run)
+      : quiet_(quiet), cells_(cells), to_run_(to_run) {}
 
   void running(std::size_t number, const Cell& cell, const std::string& what) {
     if (quiet_ || !terminal_) return;
     fmt::print(stderr, "\r\033[K[{}/{}] {}, {}: {}{}", number, cells_, cell.name, cell.setting(),
-               what, left(number));
+               what, left());
   }
   void finished(std::size_t number, const Cell& cell) {
     ++run_;
@@ -172,28 +178,28 @@ class Progress {
                cell.done() ? fmt::format("{:.2f} ms, {:.2f}%", cell.iteration_ms(),
                                          100 * cell.test_accuracy)
                            : fmt::format("failed: {}", cell.failure),
-               left(number + 1));
+               left());
     std::fflush(stdout);
   }
 
  private:
   // As long for a cell as for those before.
-  std::string left(std::size_t number) const {
-    if (run_ == 0 || number > cells_) return "";
+  std::string left() const {
+    if (run_ == 0 || run_ == to_run_) return "";
     const double each = seconds_between(begin_, Clock::now()) / static_cast<double>(run_);
-    return fmt::format("; about {} left",
-                       duration(each * static_cast<double>(cells_ - number + 1)));
+    return fmt::format("; about {} left", duration(each * static_cast<double>(to_run_ - run_)));
   }
 
   bool quiet_, terminal_ = ::isatty(STDERR_FILENO) == 1;
-  std::size_t cells_, run_ = 0;
+  std::size_t cells_, to_run_, run_ = 0;
   Clock::time_point begin_ = Clock::now();
 };
 
 double reached_by_all(const Results& results) {
   double least = 1;
   for (const Cell& cell : results.cells)
-    if (cell.done()) least = std::min(least, cell.test_accuracy);
+    if (!cell.curve.empty())
+      least = std::min(least, std::ranges::max(cell.curve, {}, &CurvePoint::accuracy).accuracy);
   return std::floor(100 * least) / 100;
 }
 
@@ -202,7 +208,9 @@ void run(Options& o) {
     throw UserError("ranks are started from here: run it without mpiexec, and with --mpiexec");
   Results results = begin(o);
   const std::string file = o.out / "results.json";
-  Progress progress(o.quiet, results.cells.size());
+  const auto kept = std::ranges::count_if(results.cells, &Cell::done);
+  Progress progress(o.quiet, results.cells.size(),
+                    results.cells.size() - static_cast<std::size_t>(kept));
   bool warm = false;
   std::size_t number = 0, failed = 0;
   for (Cell& cell : results.cells) {

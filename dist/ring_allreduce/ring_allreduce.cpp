@@ -46,12 +46,21 @@ void RingAllReduce::sum(Staging& values) {
   const Spans::Scope span(spans_, SpanKind::communicate);
   try {
     go_round(values);
-  } catch (...) {  // whoever owns the values may end them now
-    slots_.clear();
-    cut_ = Cut(0, ranks_);
-    segments_ = {.length = cut_.segment_length()};
+  } catch (const JobFailed&) {
+    give_up();
+    throw;
+  } catch (const std::exception& e) {
+    transport_.fail(e.what());  // first: else others take a later message for one that is given up
+    give_up();
     throw;
   }
+}
+
+// Whoever owns the values may end them from now on.
+void RingAllReduce::give_up() {
+  slots_.clear();
+  cut_ = Cut(0, ranks_);
+  segments_ = {.length = cut_.segment_length()};
 }
 
 void RingAllReduce::go_round(Staging& values) {
@@ -101,7 +110,6 @@ void RingAllReduce::take_in(std::size_t step, std::size_t i, Staging& values) {
   const RingStep& now = plan_[step];
   const bool partial = now.phase == RingStep::Phase::reduce_scatter;
   Slot& slot = slots_[i];
-  Request sending;
   if (const auto coming = segment(now.receive_share, i)) {
     const std::span<std::byte> place = values.packed(*coming);
     if (partial) values.wait(*coming);  // while the sum is on its way
@@ -112,11 +120,11 @@ void RingAllReduce::take_in(std::size_t step, std::size_t i, Staging& values) {
                    transport_.helpers());
     }
     slot.received.reset();
-    if (step + 1 < plan_.size()) sending = transport_.send(right_, Tag::ring, place);
+    if (step + 1 < plan_.size()) slot.sending = transport_.send(right_, Tag::ring, place);
     if (now.completes || !partial) values.put(*coming);
   }
   transport_.wait(slot.sent);  // of the step before: its memory is free
-  slot.sent = std::move(sending);
+  slot.sent = std::move(slot.sending);
 }
 
 std::optional<std::int64_t> RingAllReduce::segment(int share, std::size_t i) const {

@@ -38,10 +38,13 @@ class RingAllReduce {
   // What happens to the segment of this number in every share, one step after the other.
   struct Slot {
     std::vector<std::byte> partial;  // a sum that this rank's values are still missing from
-    Request sent, received;
+    // A send may last until the neighbour has given up its `received` of the same slot. So that one
+    // is given up first: here, and by nobody else, or all could wait in a circle.
+    Request sent, sending, received;
   };
 
   void go_round(Staging& values);
+  void give_up();
   void send_own(std::size_t i, Staging& values);
   void begin_receive(std::size_t step, std::size_t i, Staging& values);
   void take_in(std::size_t step, std::size_t i, Staging& values);

@@ -73,8 +73,7 @@ class ThreadsTransport : public Transport {
     };
     look_for_a_moment(over, time);
     const bool ended = own_mailbox().wait_until(time, [&](const auto&) { return over(); });
-    if (network_.failed_)
-      network_.reason_.change([](const std::string& reason) { throw JobFailed(reason); });
+    if (network_.failed_) network_.throw_failure();
     return ended;
   }
 
@@ -99,9 +98,13 @@ class ThreadsTransport : public Transport {
     auto own = std::make_unique<ThreadsOperation>(kind, peer, tag, memory, bytes, network_, rank_);
     own->in_place = in_place;
     const bool sending = kind == Operation::Kind::send;
-    // Its other half, if that was waiting; from here on it is in no list.
+    // Its other half, if that was waiting; from here on it is in no list. Where a rank has failed,
+    // lists have gaps: what is there now may be the half of something else.
+    bool failed = false;
     ThreadsOperation* const found =
         network_.mailboxes_[own->receiver()]->change([&](auto& mailbox) -> ThreadsOperation* {
+          failed = network_.failed_;
+          if (failed) return nullptr;
           auto& waiting = sending ? mailbox.receives : mailbox.sends;
           const auto match = std::find_if(waiting.begin(), waiting.end(), [&](ThreadsOperation* o) {
             return sending ? meet(*own, *o) : meet(*o, *own);
@@ -114,6 +117,10 @@ class ThreadsTransport : public Transport {
           waiting.erase(match);
           return other;
         });
+    if (failed) {
+      finish(*own);
+      network_.throw_failure();
+    }
     if (!found) return own;
     const int other = found->rank;
     sending ? deliver(*own, *found) : deliver(*found, *own);
@@ -174,6 +181,10 @@ ThreadsNetwork::~ThreadsNetwork() = default;
 
 std::unique_ptr<Transport> ThreadsNetwork::transport(int rank) {
   return std::make_unique<ThreadsTransport>(*this, rank);
+}
+
+void ThreadsNetwork::throw_failure() {
+  reason_.change([](const std::string& reason) { throw JobFailed(reason); });
 }
 
 void ThreadsNetwork::fail(const std::string& reason) {

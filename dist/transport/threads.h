@@ -29,6 +29,8 @@ class ThreadsNetwork {
   friend class ThreadsTransport;
   struct ThreadsOperation;
 
+  void throw_failure();
+
   // What was begun towards a rank and has not met its other half, oldest first. A rank also waits
   // here, for anything of its own to be done.
   struct Mailbox {

@@ -235,11 +235,11 @@ TEST_CASE("cuda: step: a warm worker takes no memory") {
       std::size_t warm = 0;
       for (std::int64_t t = 1; t <= 50; ++t) {
         worker.step(t);
-        worker.take_losses(false);
+        worker.take_done(false);
         if (t == 10) warm = memory.held_bytes();
       }
+      worker.take_done(true);
       worker.finish();
-      worker.take_losses(true);
       CHECK(warm > 0);
       CHECK(memory.held_bytes() == warm);
     }

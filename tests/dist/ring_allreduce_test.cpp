@@ -3,10 +3,12 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <limits>
 #include <set>
+#include <thread>
 
 #include "tensor/cpu/thread_pool.h"
 #include "tensor/random.h"
@@ -180,5 +182,39 @@ TEST_CASE("ring all-reduce: NaN stays visible on every rank") {
       CHECK(std::isnan(values[5000]));
       CHECK(std::isfinite(values[0]));
     });
+  }
+}
+
+TEST_CASE("ring all-reduce: a job that fails at any moment ends on every rank") {
+  const auto compressor = make_compressor("none");
+  for (int attempt = 0; attempt < 1000; ++attempt) {
+    const int ranks = 2 + attempt % 3;
+    ThreadsNetwork network(ranks);
+    std::atomic<int> sums = 0, ended = 0;
+    {
+      std::vector<Thread> threads;
+      for (int rank = 0; rank < ranks; ++rank)
+        threads.push_back(start_thread("rank", Work::waits, [&, rank] {
+          const auto transport = network.transport(rank);
+          Spans spans;
+          RingAllReduce ring(*transport, ranks, *compressor, spans);
+          std::vector<float> values(40 * kBlock, 1);
+          const auto sum = [&] {
+            try {
+              ring.sum(values);
+              ++sums;
+            } catch (const JobFailed&) {
+              return false;
+            }
+            return true;
+          };
+          while (sum()) {
+          }
+          ended += !sum();  // what was queued behind it
+        }));
+      while (sums < attempt % 10) std::this_thread::yield();
+      network.fail("enough");
+    }
+    CHECK(ended == ranks);
   }
 }

@@ -92,6 +92,9 @@ TEST_CASE("speedup: results are read as they were written") {
   CHECK(read.cells[0].seconds_to(0.75) == 1.0);
   CHECK_FALSE(read.cells[0].seconds_to(0.95));
 
+  r.cells[2].failure = "\xff is no text";
+  CHECK(to_json(r).find(" is no text") != std::string::npos);
+
   write_bytes(path, "{\"format\": 1}");
   CHECK(message_of<UserError>([&] {
           read_results(path);
@@ -155,8 +158,8 @@ TEST_CASE("speedup: finished cells are kept, also those that are not asked for n
   const Results other = p.resume(r);
   REQUIRE(other.cells.size() == 2 + 2);
   CHECK(other.cells[0].link == "10gbe");
-  CHECK(other.cells[1].name == "D-Sync+Q");
-  CHECK(other.cells[2].repeats_ms == std::vector<double>{2});  // of link none too
+  CHECK(other.cells[1].repeats_ms == std::vector<double>{2});
+  CHECK(other.cells[2].name == "D-Sync+Q");  // of link none too
   CHECK(other.cells[3].repeats_ms == std::vector<double>{1});
   REQUIRE(other.settings().size() == 3);
   p = plan();
@@ -200,6 +203,7 @@ TEST_CASE("speedup: a program's output comes back, and its failure as it tells i
     return message_of<SystemError>([&] { tandem::run_program({"sh", "-c", script}); });
   };
   CHECK(failure("echo first >&2; echo 'sh: no luck' >&2; exit 3") == "no luck");
+  CHECK(failure("echo 'sh: no luck' >&2; echo; echo '-----' >&2; exit 3") == "no luck");
   CHECK(failure("exit 3") == "sh ended with status 3");
   CHECK(failure("kill -9 $$") == "sh was ended by signal 9");
   CHECK(message_of<SystemError>([] { tandem::run_program({"/no/such/program"}); }) ==

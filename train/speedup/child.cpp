@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <sstream>
 
 namespace tandem {
 namespace {
@@ -34,9 +35,19 @@ std::string text_of(std::FILE* file) {
   return text;
 }
 
-std::string last_line(std::string text) {
-  while (text.ends_with('\n')) text.pop_back();
-  return text.substr(text.rfind('\n') + 1);
+// The last line that a program of the command has begun with its name, without that; else the last
+// one. (What starts ranks says things of its own behind them.)
+std::string last_word(const std::string& text, const std::vector<std::string>& command) {
+  std::string last, named;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.empty()) last = line;
+    for (const std::string& word : command)
+      if (const std::string name = std::filesystem::path(word).filename().string() + ": ";
+          name.size() > 2 && line.starts_with(name))
+        named = line.substr(name.size());
+  }
+  return named.empty() ? last : named;
 }
 
 }  // namespace
@@ -63,11 +74,9 @@ std::string run_program(const std::vector<std::string>& command, const std::stri
     if (errno != EINTR) throw SystemError("lost {}: {}", command[0], std::strerror(errno));
 
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return text_of(out.get());
-  std::string said = last_line(text_of(err.get()));
+  std::string said = last_word(text_of(err.get()), command);
   if (WIFEXITED(status) && WEXITSTATUS(status) == kNotStarted && said.empty())
     throw CannotStart(command[0]);
-  const std::string name = std::filesystem::path(command[0]).filename().string() + ": ";
-  if (said.starts_with(name)) said.erase(0, name.size());
   if (WIFSIGNALED(status))
     said = fmt::format("{} was ended by signal {}", command[0], WTERMSIG(status));
   else if (said.empty())

@@ -15,7 +15,7 @@ class CannotStart : public SystemError {
 
 // What the program has printed. It is searched for on the PATH, runs in the folder, and ends when
 // this process does. Throws CannotStart, or SystemError if it does not end with status 0; the text
-// is what the program said last on stderr, without its own name in front.
+// is what it said last on stderr, without its own name in front.
 std::string run_program(const std::vector<std::string>& command, const std::string& folder = ".");
 
 }  // namespace tandem

@@ -24,13 +24,14 @@ Results Plan::begin() const {
             .net = bench.net,
             .device = device,
             .precision = precision,
-            .options = fmt::format("{}", fmt::join(options, " ")),
+            .options = valid_text(fmt::format("{}", fmt::join(options, " "))),
             .batch = bench.batch,
             .iterations = iterations,
             .repeats = repeats,
+            .tests = tests,
             .seed = seed,
             .environment = this_machine(device == "cuda")};
-  r.environment.command = command_line;
+  r.environment.command = valid_text(command_line);
   r.environment.transport = mpiexec.empty() ? "threads" : "MPI";
   for (const int count : workers)
     for (const std::string& link : links)
@@ -51,8 +52,11 @@ void keep_others(const Results& earlier, Results& now) {
     if (cell.done() && !now.beside(cell, cell.name)) now.cells.push_back(cell);
   std::vector<std::string> settings;
   for (const Cell& cell : now.cells) settings.push_back(cell.setting());
+  const auto& algorithms = all_algorithms();
   std::ranges::stable_sort(now.cells, {}, [&](const Cell& cell) {
-    return std::ranges::find(settings, cell.setting()) - settings.begin();
+    return std::pair(
+        std::ranges::find(settings, cell.setting()) - settings.begin(),
+        std::ranges::find(algorithms, cell.name, &Algorithm::name) - algorithms.begin());
   });
 }
 
@@ -70,6 +74,7 @@ Results Plan::resume(const Results& earlier) const {
   same("--batch", earlier.batch, now.batch);
   same("--iterations", earlier.iterations, now.iterations);
   same("--repeats", earlier.repeats, now.repeats);
+  same("--tests", earlier.tests, now.tests);
   same("--seed", earlier.seed, now.seed);
   same("options", fmt::format("'{}'", earlier.options), fmt::format("'{}'", now.options));
   same("ranks over", earlier.environment.transport, now.environment.transport);
@@ -82,7 +87,9 @@ Results Plan::resume(const Results& earlier) const {
   const Environment here = std::exchange(now.environment, earlier.environment);
   if (!std::ranges::all_of(now.cells, &Cell::done)) {
     same("the processor", earlier.environment.processor, here.processor);
+    same("cores:", earlier.environment.cores, here.cores);
     same("the GPU", earlier.environment.gpu, here.gpu);
+    same("versions", earlier.environment.versions, here.versions);
     now.environment.command = here.command;
   }
   return now;

@@ -238,7 +238,7 @@ std::string timelines(const Results& results) {
           named(cell), place(cell), timeline_svg(cell));
   if (html.empty()) html = "<p>None was recorded.</p>\n";
   return R"(<h2 id="timelines">Timelines</h2>
-<p>Two iterations in the middle of the training. Each rank has two threads: the upper row computes, the lower one
+<p>Two iterations, when all is warm, of a training of their own. Each rank has two threads: the upper row computes, the lower one
 communicates. With D-Sync the rows take turns. With Pipe-SGD the lower row is busy with an earlier iteration while the upper
 one computes: compare the numbers. Each picture has its own scale of time. Point at a span to read its length.</p>
 )" + timeline_legend() +
@@ -259,18 +259,18 @@ instead of 32 bits of a number, +Q sends 8.</p>
 <dt>iteration</dt><dd>Median time of an iteration; of several repeats the median, with the fastest and the slowest of them.</dd>
 <dt>compute</dt><dd>Loading data, forward, backward and update.</dd>
 <dt>compress</dt><dd>Compressing and adding up, where the compute thread waits for it.</dd>
-<dt>exposed</dt><dd>Communication that the compute thread waits for.</dd>
-<dt>wait</dt><dd>All else that it waits for: other workers, waking up.</dd>
+<dt>exposed</dt><dd>Communication that the compute thread waits for, with what this waits for slower workers.</dd>
+<dt>wait</dt><dd>All else that it waits for: handing over to the other thread, waking up.</dd>
 <dt>hidden</dt><dd>Communication and compression behind the computation. It is not a part of the iteration's time; the other four are.
 They are means, so that their sum can differ from the median.</dd>
-<dt>predicted</dt><dd>The iteration by the paper's equations (2 to 6), from measured times of computing and a calibrated network. The error
+<dt>predicted</dt><dd>The iteration by the paper's equations 2 (D-Sync) and 5 (Pipe-SGD), and for PS-Sync by equation 2 with what a server's card takes, from measured times of computing and a calibrated network. The error
 is that of the prediction: +10 % says that it predicted a slower iteration than was measured.</dd>
 <dt>MB</dt><dd>Sent by all ranks together in an iteration, in millions of bytes.</dd>
 <dt>times as fast as</dt><dd>The other algorithm's iteration divided by this one's, among as many workers and over the same link.</dd>
-<dt>to {}</dt><dd>Seconds of training until the first test with that accuracy. Old or compressed gradients can need
+<dt>to {}</dt><dd>Seconds of training, its start included, until the first test with that accuracy. Old or compressed gradients can need
 more iterations; this column counts them in.</dd>
 </dl>
-<p>More in the documentation that comes with the program: <code>docs/pipe-sgd.md</code> goes through the paper's argument,
+<p>More in the documentation that comes with the program: <code>docs/05-overlap.md</code> goes through the paper's argument,
 <code>docs/emulated-link.md</code> says what a link such as <code>1gbe</code> is, <code>docs/results</code> has more measurements.</p>
 )",
                      target_name(results));

@@ -62,7 +62,7 @@ constexpr std::tuple kPlan(field("bench", &Results::bench), field("net", &Result
                            field("precision", &Results::precision),
                            field("options", &Results::options), field("batch", &Results::batch),
                            field("iterations", &Results::iterations),
-                           field("repeats", &Results::repeats),
+                           field("repeats", &Results::repeats), field("tests", &Results::tests),
                            field("parameters", &Results::parameters), field("seed", &Results::seed),
                            field("target_accuracy", &Results::target_accuracy));
 constexpr std::tuple kEnvironment(
@@ -208,13 +208,17 @@ std::optional<double> Results::speedup(const Cell& cell, std::string_view over) 
   return other->iteration_ms() / cell.iteration_ms();
 }
 
+std::string valid_text(const std::string& text) {
+  return Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
 std::string to_json(const Results& r) {
   Json json = {{"format", kFormat}};
   write(kPlan, r, json);
   write(kEnvironment, r.environment, json["environment"]);
   json["cells"] = Json::array();
   for (const Cell& cell : r.cells) json["cells"].push_back(json_of(r, cell));
-  return with_flat_arrays(json.dump(1)) + "\n";
+  return with_flat_arrays(json.dump(1, ' ', false, Json::error_handler_t::replace)) + "\n";
 }
 
 Results read_results(const std::string& path) {

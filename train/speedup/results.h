@@ -25,8 +25,8 @@ const std::vector<Algorithm>& all_algorithms();  // the slowest first
 struct Breakdown {
   double compute = 0;   // data, forward, backward, update
   double compress = 0;  // of sums, where the compute thread waits for it
-  double exposed = 0;   // communication that the compute thread waits for
-  double wait = 0;      // all else that it waits for: other workers, waking up
+  double exposed = 0;   // communication that the compute thread waits for, slower workers included
+  double wait = 0;      // all else that it waits for: the other thread to begin, waking up
   double hidden = 0;    // communication and compression behind the computation
 };
 
@@ -87,7 +87,7 @@ struct Results {
   std::string net;    // for people: "MNIST-MLP"
   std::string data, device, precision;
   std::string options;  // that the program got besides
-  std::int64_t batch = 0, iterations = 0, repeats = 0, parameters = 0;
+  std::int64_t batch = 0, iterations = 0, repeats = 0, tests = 0, parameters = 0;
   std::uint64_t seed = 0;
   double target_accuracy = 0;
   Environment environment;
@@ -100,6 +100,9 @@ struct Results {
   // How many times as fast as that an iteration is.
   std::optional<double> speedup(const Cell& cell, std::string_view over) const;
 };
+
+// The text with anything replaced that JSON cannot hold because it is not UTF-8.
+std::string valid_text(const std::string& text);
 
 std::string to_json(const Results& results);
 // Throws UserError, naming the file, if it is not one of ours.
