@@ -196,6 +196,7 @@ class Progress {
 };
 
 double reached_by_all(const Results& results) {
+  if (std::ranges::none_of(results.cells, &Cell::done)) return 0;
   double least = 1;
   for (const Cell& cell : results.cells)
     if (!cell.curve.empty())

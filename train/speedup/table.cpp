@@ -65,9 +65,10 @@ std::string missing(const Cell& cell) {
 
 std::string what(const Results& r) {
   return fmt::format(
-      "{} on {}, batch {}, {} iterations each from seed {}, {} repeat{}; {}{}, ranks over {}",
-      r.net, r.data, r.batch, r.iterations, r.seed, r.repeats, r.repeats == 1 ? "" : "s", r.device,
-      r.device == "cuda" ? " " + r.precision : "", r.environment.transport);
+      "{}{}, batch {}, {} iterations each from seed {}, {} repeat{}; {}{}, ranks over {}", r.net,
+      r.data.empty() ? "" : " on " + r.data, r.batch, r.iterations, r.seed, r.repeats,
+      r.repeats == 1 ? "" : "s", r.device, r.device == "cuda" ? " " + r.precision : "",
+      r.environment.transport);
 }
 
 constexpr const char* kLegend =
