@@ -70,7 +70,7 @@ class Training {
           throw SystemError("training diverged: the loss of iteration {} is {}; try a lower --lr",
                             summary_.iterations, loss);
       }
-      if (!losses.empty()) progress_.step(t, losses.back() * o_.workers, samples_per_s());
+      if (!losses.empty()) progress_.step(t, losses.back() * o_.workers, samples_per_s_so_far());
       if (t == length_.iterations) {
         worker_.finish();
         summary_.wall_s += seconds_between(last, Clock::now());
@@ -84,7 +84,7 @@ class Training {
 
  private:
   bool first() const { return worker_.rank() == 0; }
-  double samples_per_s() const {
+  double samples_per_s_so_far() const {
     return summary_.wall_s > 0
                ? static_cast<double>(summary_.iterations * o_.batch) / summary_.wall_s
                : 0;
@@ -103,7 +103,8 @@ class Training {
         static_cast<double>(found.correct) / static_cast<double>(test_samples_);
     if (t == 0) return;
     metrics_.test(epoch_of(t), t, summary_.train_loss, summary_.test_accuracy, summary_.wall_s);
-    progress_.test(t, epoch_of(t), summary_.train_loss, summary_.test_accuracy, samples_per_s());
+    progress_.test(t, epoch_of(t), summary_.train_loss, summary_.test_accuracy,
+                   samples_per_s_so_far());
   }
   std::int64_t epoch_of(std::int64_t iteration) const {
     return (iteration - 1) / length_.iterations_per_epoch + 1;

@@ -137,12 +137,22 @@ TEST_CASE("speedup: an excerpt of a trace has two iterations, and no span that n
   CHECK(forward->iteration == 2);
 }
 
-TEST_CASE("speedup: finished cells are kept, also those that are not asked for now") {
-  Plan p = plan();
-  Results r = p.begin();
+namespace {
+
+// Of plan(): two cells are finished, one has failed.
+Results interrupted() {
+  Results r = plan().begin();
   finish(r.cells[0], {1});
   finish(r.cells[8], {2});
   r.cells[1].failure = "no";
+  return r;
+}
+
+}  // namespace
+
+TEST_CASE("speedup: finished cells are kept, failed ones and those of other plans are not") {
+  Plan p = plan();
+  const Results r = interrupted();
   std::swap(p.links[0], p.links[1]);
   p.algorithms.pop_back();
   const Results again = p.resume(r);
@@ -152,19 +162,29 @@ TEST_CASE("speedup: finished cells are kept, also those that are not asked for n
   CHECK(std::ranges::count_if(again.cells, &Cell::done) == 2);
   CHECK(again.cells[7].failure.empty());
 
+  p.iterations = 11;
+  CHECK(message_of<UserError>([&] { p.resume(r); }) ==
+        "it holds results for --iterations 10, not 11");
+}
+
+TEST_CASE(
+    "speedup: finished cells of other workers, links and algorithms stay, each in its place") {
+  Plan p = plan();
   p.links = {"10gbe", "none"};
   p.workers = {4};
   p.algorithms = {all_algorithms()[3]};
-  const Results other = p.resume(r);
+  const Results other = p.resume(interrupted());
   REQUIRE(other.cells.size() == 2 + 2);
   CHECK(other.cells[0].link == "10gbe");
   CHECK(other.cells[1].repeats_ms == std::vector<double>{2});
   CHECK(other.cells[2].name == "D-Sync+Q");  // of link none too
   CHECK(other.cells[3].repeats_ms == std::vector<double>{1});
   REQUIRE(other.settings().size() == 3);
-  p = plan();
+}
 
-  // Only a finished comparison may come from another machine, which it goes on to name.
+TEST_CASE("speedup: only a finished comparison may come from another machine, and names it") {
+  const Plan p = plan();
+  Results r = interrupted();
   r.environment.processor = "abacus";
   CHECK(message_of<UserError>([&] {
           p.resume(r);
@@ -172,11 +192,6 @@ TEST_CASE("speedup: finished cells are kept, also those that are not asked for n
   Plan all = p;
   all.workers = {4}, all.links = {"1gbe"}, all.algorithms = {all_algorithms()[0]};
   CHECK(all.resume(r).environment.processor == "abacus");
-
-  r = p.begin();
-  p.iterations = 11;
-  CHECK(message_of<UserError>([&] { p.resume(r); }) ==
-        "it holds results for --iterations 10, not 11");
 }
 
 TEST_CASE("speedup: tables show what was measured, and why a cell failed") {

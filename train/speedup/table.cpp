@@ -73,9 +73,8 @@ std::string what(const Results& r) {
 
 constexpr const char* kLegend =
     "Milliseconds per iteration. compute + compress + exposed + wait make up the mean iteration;\n"
-    "hidden is communication behind the computation. predicted: Eq. 2 (D-Sync) and 5 (Pipe-SGD) "
-    "of\n"
-    "the Pipe-SGD paper, and Eq. 2 with a server's card. MB sent: by all ranks together. The\n"
+    "hidden is communication behind the computation. predicted: Eq. 2 (D-Sync) and 5 (Pipe-SGD)\n"
+    "of the Pipe-SGD paper, and Eq. 2 with a server's card. MB sent: by all ranks together. The\n"
     "paper's ranges for its best setting: 2.0-3.2x over D-Sync, 4.0-5.4x over PS-Sync.\n";
 
 }  // namespace
