@@ -23,7 +23,10 @@ inline constexpr std::int64_t kBlock = 2048;  // elements
 // How a gradient of `count` elements is cut for `shares` shares.
 class Cut {
  public:
-  Cut(std::int64_t count, int shares, std::int64_t most_blocks = 32)
+  // For a ring.
+  Cut(std::int64_t count, int shares)
+      : Cut(count, shares, std::clamp<std::int64_t>(count / kBlock / shares / 16, 32, 128)) {}
+  Cut(std::int64_t count, int shares, std::int64_t most_blocks)
       : count_(count),
         shares_(shares),
         segment_(kBlock * segment_blocks(parts(count, kBlock), shares, most_blocks)) {}
@@ -59,8 +62,9 @@ class Cut {
   }
 
   // Two segments per share are enough for one to be added while the next one is on its way; more
-  // would cost time, because MPI exchanges three messages for each that is longer than some 8 KB.
-  // Short shares go in single blocks, which are just below that. All shares have about as much.
+  // would cost time, because every message does, and MPI exchanges three for each that is longer
+  // than some 8 KB. Short shares go in single blocks, which are just below that; those of a ring
+  // that are longer than 4 MB, in segments of up to 1 MB. All shares have about as much.
   static std::int64_t segment_blocks(std::int64_t blocks, int shares, std::int64_t most) {
     const std::int64_t per_share = parts(blocks, shares);
     if (per_share <= 8) return 1;

@@ -14,6 +14,7 @@
 #include "dist/transport/collectives.h"
 #include "dist/transport/mpi_launch.h"
 #include "tensor/cpu/thread_pool.h"
+#include "tensor/cuda/cuda_backend.h"
 #include "train/files.h"
 #include "train/metrics.h"
 #include "train/progress.h"
@@ -325,7 +326,10 @@ Summary train(const Task& task, const TrainOptions& o) {
   // Threads share the data, processes have it each.
   std::optional<DataSplit> data;
   const auto open = [&] { data = open_data(task, o); };
-  if (!mpi_launch()) open();
+  if (!mpi_launch()) {
+    open();
+    if (o.device != "cpu") expect_cuda_workers(o.workers);
+  }
   run_on_ranks({.app = task.app,
                 .ranks = o.workers + (o.algo == "ps-sync" ? o.servers : 0),
                 .link = parse_link(o.link),

@@ -1,10 +1,20 @@
 #include "dist/ring_allreduce/ring_allreduce.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "dist/compress/hop.h"
 
 namespace tandem {
+namespace {
+
+// So much of every share goes round at a time: three segments, for one to be added, one to be on
+// its way and one to be waiting for that, or more where they are short. A partial sum is in a cache
+// still when the neighbour adds to it, where ranks share a machine.
+constexpr std::size_t kTogether = 3;
+constexpr std::size_t kTogetherBytes = 2 << 20;
+
+}  // namespace
 
 RingAllReduce::RingAllReduce(Transport& transport, int ranks, const Compressor& compressor,
                              Spans& spans)
@@ -22,17 +32,24 @@ RingAllReduce::RingAllReduce(Transport& transport, int ranks, const Compressor& 
 const Segments& RingAllReduce::segments(std::int64_t count) {
   if (count == cut_.count()) return segments_;
   cut_ = Cut(count, ranks_);
+  numbers_ = static_cast<std::size_t>(cut_.segments_of_share(0));
+  const std::size_t bytes = std::max<std::size_t>(1, compressor_.bytes(cut_.longest_segment()));
+  together_ = std::max(kTogether, kTogetherBytes / bytes);
   slots_.clear();
-  slots_.resize(static_cast<std::size_t>(cut_.segments_of_share(0)));  // none is longer
-  for (Slot& slot : slots_) slot.partial.resize(compressor_.bytes(cut_.longest_segment()));
+  slots_.resize(std::min(together_, numbers_));
+  for (Slot& slot : slots_) {
+    slot.partial.resize(bytes);
+    slot.sent.resize(static_cast<std::size_t>(ranks_));
+  }
 
   // Of the share that it sends first this rank needs its own values first, then of those that it
   // receives: all shares, backwards round the ring, and last the one that it owns.
   segments_ = {.length = cut_.segment_length()};
-  for (int back = 1; back <= ranks_; ++back)
-    for (std::size_t i = 0; i < slots_.size(); ++i)
-      if (const auto own = segment((transport_.rank() + ranks_ - back) % ranks_, i))
-        segments_.order.push_back(*own);
+  for (std::size_t first = 0; first < numbers_; first += together_)
+    for (int back = 1; back <= ranks_; ++back)
+      for (std::size_t i = first; i < std::min(first + together_, numbers_); ++i)
+        if (const auto own = segment((transport_.rank() + ranks_ - back) % ranks_, i))
+          segments_.order.push_back(*own);
   return segments_;
 }
 
@@ -59,6 +76,7 @@ void RingAllReduce::sum(Staging& values) {
 // Whoever owns the values may end them from now on.
 void RingAllReduce::give_up() {
   slots_.clear();
+  numbers_ = 0;
   cut_ = Cut(0, ranks_);
   segments_ = {.length = cut_.segment_length()};
 }
@@ -75,12 +93,20 @@ void RingAllReduce::go_round(Staging& values) {
   for (std::size_t i = 0; i < slots_.size(); ++i) send_own(i, values);
 
   // What a step has received is sent in the next one, segment by segment: while one is added, the
-  // next ones are on their way.
-  for (std::size_t step = 0; step < plan_.size(); ++step)
-    for (std::size_t i = 0; i < slots_.size(); ++i) {
-      take_in(step, i, values);
-      if (step + 1 < plan_.size()) begin_receive(step + 1, i, values);
-    }
+  // next ones are on their way. In the last step those follow that go round next.
+  for (std::size_t first = 0; first < numbers_; first += together_)
+    for (std::size_t step = 0; step < plan_.size(); ++step)
+      for (std::size_t i = first; i < std::min(first + together_, numbers_); ++i) {
+        take_in(step, i, values);
+        if (step + 1 < plan_.size()) {
+          begin_receive(step + 1, i, values);
+        } else if (i + together_ < numbers_) {
+          begin_receive(0, i + together_, values);
+          send_own(i + together_, values);
+        }
+      }
+  for (Slot& slot : slots_)
+    for (Request& sent : slot.sent) transport_.wait(sent);
 }
 
 // Step 0 sends what this rank has itself.
@@ -88,43 +114,50 @@ void RingAllReduce::send_own(std::size_t i, Staging& values) {
   const auto own = segment(plan_[0].send_share, i);
   if (!own) return;
   values.wait(*own);
-  slots_[i].sent = transport_.send(right_, Tag::ring, values.packed(*own));
+  send(plan_[0].send_share, i, values.packed(*own));
+}
+
+void RingAllReduce::send(int share, std::size_t i, std::span<const std::byte> bytes) {
+  Request& sent = slot_of(i).sent[static_cast<std::size_t>(share)];
+  transport_.wait(sent);
+  sent = transport_.send(right_, Tag::ring, bytes);
 }
 
 // A partial sum waits beside this rank's values to be added to them; a complete one takes their
-// place, which they have left by then.
+// place as soon as they have left it.
 void RingAllReduce::begin_receive(std::size_t step, std::size_t i, Staging& values) {
-  const auto coming = segment(plan_[step].receive_share, i);
+  const int share = plan_[step].receive_share;
+  const auto coming = segment(share, i);
   if (!coming) return;
-  Slot& slot = slots_[i];
+  Slot& slot = slot_of(i);
   const std::span<std::byte> place = values.packed(*coming);
-  if (plan_[step].phase == RingStep::Phase::reduce_scatter)
+  if (plan_[step].phase == RingStep::Phase::reduce_scatter) {
     slot.received =
         transport_.receive_in_place(left_, Tag::ring, std::span(slot.partial).first(place.size()));
-  else
+  } else {
+    transport_.wait(slot.sent[static_cast<std::size_t>(share)]);
     slot.received = transport_.receive(left_, Tag::ring, place);
+  }
 }
 
 // Waits for a segment, adds this rank's values if the sum is partial, and sends it on.
 void RingAllReduce::take_in(std::size_t step, std::size_t i, Staging& values) {
   const RingStep& now = plan_[step];
+  const auto coming = segment(now.receive_share, i);
+  if (!coming) return;
   const bool partial = now.phase == RingStep::Phase::reduce_scatter;
-  Slot& slot = slots_[i];
-  if (const auto coming = segment(now.receive_share, i)) {
-    const std::span<std::byte> place = values.packed(*coming);
-    if (partial) values.wait(*coming);  // while the sum is on its way
-    transport_.await(slot.received);
-    if (partial) {
-      const Spans::Scope span(spans_, SpanKind::compress);
-      add_received(compressor_, slot.received->message(), cut_.elements_of(*coming), place,
-                   transport_.helpers());
-    }
-    slot.received.reset();
-    if (step + 1 < plan_.size()) slot.sending = transport_.send(right_, Tag::ring, place);
-    if (now.completes || !partial) values.put(*coming);
+  Request& received = slot_of(i).received;
+  const std::span<std::byte> place = values.packed(*coming);
+  if (partial) values.wait(*coming);  // while the sum is on its way
+  transport_.await(received);
+  if (partial) {
+    const Spans::Scope span(spans_, SpanKind::compress);
+    add_received(compressor_, received->message(), cut_.elements_of(*coming), place,
+                 transport_.helpers());
   }
-  transport_.wait(slot.sent);  // of the step before: its memory is free
-  slot.sent = std::move(slot.sending);
+  received.reset();
+  if (step + 1 < plan_.size()) send(now.receive_share, i, place);
+  if (now.completes || !partial) values.put(*coming);
 }
 
 std::optional<std::int64_t> RingAllReduce::segment(int share, std::size_t i) const {

@@ -40,15 +40,18 @@ class RingAllReduce {
     std::vector<std::byte> partial;  // a sum that this rank's values are still missing from
     // A send may last until the neighbour has given up its `received` of the same slot. So that one
     // is given up first: here, and by nobody else, or all could wait in a circle.
-    Request sent, sending, received;
+    std::vector<Request> sent;  // by share; waited for when its memory is to be used again
+    Request received;
   };
 
   void go_round(Staging& values);
   void give_up();
   void send_own(std::size_t i, Staging& values);
+  void send(int share, std::size_t i, std::span<const std::byte> bytes);
   void begin_receive(std::size_t step, std::size_t i, Staging& values);
   void take_in(std::size_t step, std::size_t i, Staging& values);
 
+  Slot& slot_of(std::size_t i) { return slots_[i % slots_.size()]; }
   // Segment number i of a share; none if the share has fewer.
   std::optional<std::int64_t> segment(int share, std::size_t i) const;
 
@@ -61,7 +64,9 @@ class RingAllReduce {
 
   Cut cut_;
   Segments segments_;
-  std::vector<Slot> slots_;
+  std::size_t numbers_ = 0;   // segments of a share; no share has more than the first
+  std::size_t together_ = 1;  // of them, so many go round at a time,
+  std::vector<Slot> slots_;   // with a slot each
 };
 
 }  // namespace tandem

@@ -338,11 +338,15 @@ class CudaBackend : public Backend {
 
 }  // namespace
 
+// Streams share the GPU's queues, eight for a process by default, and what shares one is done in
+// the order it was queued in: a gradient would wait behind another worker's computation. So for
+// several workers as many as there can be, unless the user knows better. No more than needed: the
+// processes on a GPU share some 500.
+void expect_cuda_workers(int workers) {
+  if (workers > 1) ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+}
+
 int cuda_device_count() {
-  // Streams share the GPU's queues, eight by default, and what shares one is done in the order it
-  // was queued in: a gradient would wait behind another worker's computation. As many queues as
-  // there can be, unless the user knows better; to be said before anything else is asked of CUDA.
-  [[maybe_unused]] static const int said = ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status != cudaSuccess || count == 0)

@@ -20,6 +20,10 @@ struct CudaOptions {
 // Throws UserError where this build or this machine cannot use the GPU.
 std::shared_ptr<Backend> cuda_backend(const CudaOptions& options);
 
+// This process is going to have so many workers on GPUs. To be said before anything else is asked
+// of CUDA, by the only thread.
+void expect_cuda_workers(int workers);
+
 // How many GPUs there are. Throws UserError where this build or this machine cannot use any.
 int cuda_device_count();
 

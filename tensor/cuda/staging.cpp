@@ -78,7 +78,7 @@ void CudaStaging::make_groups(const Segments& segments) {
   const std::int64_t most =
       std::max<std::int64_t>(1, kCopyBytes / std::max<std::int64_t>(1, bytes));
   const auto whole = [&](std::int64_t segment) { return (segment + 1) * length_ <= count_; };
-  used_ = queued_ = 0;
+  used_ = queued_ = arrived_ = 0;
   group_of_.resize(static_cast<std::size_t>(all));
   const auto add = [&](std::int64_t segment) {
     Group* last = used_ > 0 ? &groups_[used_ - 1] : nullptr;
@@ -158,8 +158,10 @@ std::vector<float> CudaStaging::values() {
 
 void CudaStaging::wait(std::int64_t segment) {
   const std::size_t group = group_of_[static_cast<std::size_t>(segment)];
+  if (group < arrived_) return;
   copy_to_host(group + 1 + kAhead);
   groups_[group].arrived.wait();
+  arrived_ = group + 1;  // and all before it
 }
 
 std::span<std::byte> CudaStaging::packed(std::int64_t segment) {

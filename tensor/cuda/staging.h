@@ -89,8 +89,9 @@ class CudaStaging : public Staging {
   };
   void copy(const Group& group, cudaMemcpyKind direction, const Stream& stream);
 
-  std::deque<Group> groups_;           // in the order in which they come to the host
-  std::size_t used_ = 0, queued_ = 0;  // so many; of them, on their way to the host
+  std::deque<Group> groups_;  // in the order in which they come to the host
+  // So many; of them, on their way to the host; known to be there.
+  std::size_t used_ = 0, queued_ = 0, arrived_ = 0;
   std::vector<std::size_t> group_of_;  // segments
   bool put_ = false;
   CudaEvent packed_all_;

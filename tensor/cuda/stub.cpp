@@ -15,6 +15,7 @@ namespace {
 }  // namespace
 
 std::shared_ptr<Backend> cuda_backend(const CudaOptions&) { refuse(); }
+void expect_cuda_workers(int) {}
 int cuda_device_count() { refuse(); }
 std::string cuda_versions() { return {}; }
 
