@@ -6,24 +6,34 @@
 
 namespace tandem {
 
-GradientSum::GradientSum(const StrategyContext& context)
+GradientSum::GradientSum(const StrategyContext& context, int in_flight)
     : c_(context),
       ring_(context.communication->transport(), context.workers, *context.compressor,
             context.communication->spans()),
-      staging_(make_staging(context.parameters.device(), *context.compressor,
-                            context.parameters.values().count(), context.communication->spans())) {}
+      segments_(ring_.segments(context.parameters.values().count())) {
+  for (int i = 0; i < in_flight; ++i)
+    stagings_.push_back(make_staging(context.parameters.device(), *context.compressor,
+                                     context.parameters.values().count(),
+                                     context.communication->spans()));
+}
+
+void GradientSum::begin(const Gradient& gradient) {
+  stagings_[begun_++ % stagings_.size()]->begin(gradient.values, gradient.ready, segments_);
+}
 
 void GradientSum::operator()(Gradient& gradient) {
+  Staging& staging = *stagings_[summed_++ % stagings_.size()];
   c_.communication->spans().set_iteration(gradient.iteration);
-  staging_->begin(gradient.values, gradient.ready, ring_.segments(gradient.values.count()));
-  require_finite(c_.parameters, *staging_, gradient.ready, gradient.iteration,
+  require_finite(c_.parameters, staging, gradient.ready, gradient.iteration,
                  c_.communication->spans());
-  ring_.sum(*staging_);
-  gradient.ready = staging_->finish();
+  ring_.segments(gradient.values.count());
+  ring_.sum(staging);
+  gradient.ready = staging.finish();
 }
 
 void GradientSum::wait_for(Gradient& gradient) {
   const Spans::Scope span(c_.spans, SpanKind::wait);
+  begin(gradient);
   c_.communication->call([&] { (*this)(gradient); });
   c_.parameters.device().backend().wait_for(gradient.ready);
 }

@@ -3,17 +3,17 @@
 //
 // Who may touch a gradient's memory, where it is on a GPU and work is only queued:
 //   - backward writes it on the compute stream. Gradient::ready is recorded behind backward; the
-//   way
-//     to the host waits for it.
+//     way to the host waits for it.
 //   - the sum is written while the compute thread does not have the gradient; the new `ready` keeps
 //     the compute stream from reading it too early.
 //   - the next backward that writes it is queued behind the update that reads it, on the same
 //     stream.
-// The host's memory is used by one gradient at a time: begin() waits until the way back of the one
-// before has read it.
+// The memory of the host is used by one gradient after the other; where several are on their way,
+// by several in turn.
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "dist/ring_allreduce/ring_allreduce.h"
 #include "dist/strategy.h"
@@ -22,18 +22,25 @@ namespace tandem {
 
 class GradientSum {
  public:
-  explicit GradientSum(const StrategyContext& context);
+  // No more than `in_flight` gradients have begun and are not summed yet.
+  explicit GradientSum(const StrategyContext& context, int in_flight = 1);
 
-  // Replaces the gradient by its sum. A job of the communication thread.
+  // The gradient sets out for the host, while those before it are still being summed. The compute
+  // thread says so, before it gives the gradient away.
+  void begin(const Gradient& gradient);
+  // Replaces the gradient that was the next to begin by its sum. A job of the communication thread.
   void operator()(Gradient& gradient);
 
-  // The same from the compute thread, which waits for it.
+  // Both from the compute thread, which waits for the sum.
   void wait_for(Gradient& gradient);
 
  private:
   StrategyContext c_;
   RingAllReduce ring_;
-  std::unique_ptr<Staging> staging_;
+  const Segments segments_;
+  std::vector<std::unique_ptr<Staging>> stagings_;  // gradients use them in turn:
+  std::size_t begun_ = 0;                           // so many have, on the compute thread,
+  std::size_t summed_ = 0;                          // and on the communication thread
 };
 
 }  // namespace tandem

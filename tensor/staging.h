@@ -10,7 +10,8 @@
 //                                            own values          to be put back
 //
 // One thread at a time makes the calls, in this order: begin; finite; for each segment wait, and
-// put once its bytes are final; finish. Either all segments are put or none.
+// put once its bytes are final; finish. Either all segments are put or none. Whoever begins may
+// leave the rest to another thread.
 #pragma once
 
 #include <cstddef>

@@ -4,7 +4,8 @@
 // between before_step and after_backward.
 //
 // Decompression (compute 4) and compression (compute 9) are embedded in the ring and so done by the
-// communication thread, where they are hidden behind computation like the rest of it.
+// communication thread, where they are hidden behind computation like the rest of it. (A GPU does
+// both itself, beside its computation.)
 #include "dist/pipe_sgd/pipe_sgd.h"
 
 #include <utility>
@@ -19,7 +20,8 @@ constexpr std::int64_t kNothing = 0;  // "iteration" of a sum that does not chan
 
 }  // namespace
 
-PipeSgd::PipeSgd(const StrategyContext& context) : c_(context), sum_over_workers_(context) {
+PipeSgd::PipeSgd(const StrategyContext& context)
+    : c_(context), sum_over_workers_(context, context.pipe_k) {
   make_ready({});
 }
 
@@ -41,6 +43,7 @@ void PipeSgd::after_backward(std::int64_t t) {
     sums_.put(std::move(local));
     return;
   }
+  sum_over_workers_.begin(local);  // on a GPU: compute 9, and the way to the host
   // compute 10: the local gradient is ready; from here on it belongs to the communication thread.
   c_.communication->post(sums_, [this, local = std::move(local)]() mutable {  // comm 3
     sum_over_workers_(local);                                                 // comm 4

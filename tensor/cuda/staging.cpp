@@ -58,14 +58,16 @@ void CudaStaging::begin(const Tensor& values, const EventPtr& ready, const Segme
           "{} values of {} cannot go through memory for {} of f32", values.count(),
           name_of(values.dtype()), count_);
   context_.make_current();
-  if (last_) last_->wait();
   values_ = values;
   put_ = false;
   make_groups(segments);
   CudaEvent::let_wait(out_.get(), ready);
   CudaEvent::let_wait(back_.get(), ready);
-  if (segments.order.empty()) return;
-
+  if (segments.order.empty()) {
+    if (last_) last_->wait();  // the host may write at once
+    return;
+  }
+  CudaEvent::let_wait(out_.get(), last_);
   pack();
   copy_to_host(kAhead);
 }
@@ -143,6 +145,7 @@ void CudaStaging::pack() {
 }
 
 bool CudaStaging::finite() {
+  context_.make_current();  // for all that follows: begin() may have been called by another thread
   packed_all_.wait();
   return not_finite_[0] == 0;
 }
@@ -178,8 +181,7 @@ void CudaStaging::put(std::int64_t segment) {
 
 EventPtr CudaStaging::finish() {
   if (put_) unpack();
-  const auto event =
-      std::make_shared<CudaEvent>();  // a new one: the last may not be waited for yet
+  const auto event = events_->take(Event::Timing::off);  // the last may not be waited for yet
   event->record(back_.get());
   last_ = event;
   values_ = Tensor();

@@ -17,7 +17,8 @@
 //   - packed values on the GPU: a segment is overwritten by its sum when the host has seen it
 //     arrive. The next begin() overwrites all of them.
 //   - packed values on the host: a segment belongs to the host from wait() to put(). Then a copy
-//     reads it, and the next begin() waits for that.
+//     reads it; what the next begin() queues waits for that, and begin() itself where the host is
+//     to fill it.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -95,6 +96,7 @@ class CudaStaging : public Staging {
   std::vector<std::size_t> group_of_;  // segments
   bool put_ = false;
   CudaEvent packed_all_;
+  std::shared_ptr<EventPool> events_ = std::make_shared<EventPool>();
   EventPtr last_;  // behind all that was put; null before the first time
 };
 
