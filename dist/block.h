@@ -61,10 +61,10 @@ class Cut {
     return (whole + part - 1) / part;
   }
 
-  // Two segments per share are enough for one to be added while the next one is on its way; more
-  // would cost time, because every message does, and MPI exchanges three for each that is longer
-  // than some 8 KB. Short shares go in single blocks, which are just below that; those of a ring
-  // that are longer than 4 MB, in segments of up to 1 MB. All shares have about as much.
+  // A share has two segments at least, for one to be added while the next one is on its way, and
+  // not many more: every message costs time, and MPI exchanges three for each that is longer than
+  // some 8 KB. Short shares go in single blocks, which are just below that; those of a ring that
+  // are longer than 4 MB, in segments of up to 1 MB. All shares have about as much.
   static std::int64_t segment_blocks(std::int64_t blocks, int shares, std::int64_t most) {
     const std::int64_t per_share = parts(blocks, shares);
     if (per_share <= 8) return 1;

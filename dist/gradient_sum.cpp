@@ -26,7 +26,6 @@ void GradientSum::operator()(Gradient& gradient) {
   c_.communication->spans().set_iteration(gradient.iteration);
   require_finite(c_.parameters, staging, gradient.ready, gradient.iteration,
                  c_.communication->spans());
-  ring_.segments(gradient.values.count());
   ring_.sum(staging);
   gradient.ready = staging.finish();
 }

@@ -1,5 +1,5 @@
-// What d-sync and pipe-sgd do with a gradient on the communication thread: check it, then sum it
-// over all workers in a ring.
+// What d-sync and pipe-sgd do with a gradient: bring it to the host, check it, and sum it over all
+// workers in a ring.
 //
 // Who may touch a gradient's memory, where it is on a GPU and work is only queued:
 //   - backward writes it on the compute stream. Gradient::ready is recorded behind backward; the
@@ -8,8 +8,8 @@
 //     the compute stream from reading it too early.
 //   - the next backward that writes it is queued behind the update that reads it, on the same
 //     stream.
-// The memory of the host is used by one gradient after the other; where several are on their way,
-// by several in turn.
+// Each gradient on its way has a staging of its own. They are used in turn; one begins again when
+// its last gradient is finished.
 #pragma once
 
 #include <memory>
@@ -37,10 +37,10 @@ class GradientSum {
  private:
   StrategyContext c_;
   RingAllReduce ring_;
-  const Segments segments_;
-  std::vector<std::unique_ptr<Staging>> stagings_;  // gradients use them in turn:
-  std::size_t begun_ = 0;                           // so many have, on the compute thread,
-  std::size_t summed_ = 0;                          // and on the communication thread
+  const Segments& segments_;
+  std::vector<std::unique_ptr<Staging>> stagings_;
+  std::size_t begun_ = 0;   // gradients; the compute thread's,
+  std::size_t summed_ = 0;  // and the communication thread's
 };
 
 }  // namespace tandem

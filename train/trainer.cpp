@@ -326,10 +326,8 @@ Summary train(const Task& task, const TrainOptions& o) {
   // Threads share the data, processes have it each.
   std::optional<DataSplit> data;
   const auto open = [&] { data = open_data(task, o); };
-  if (!mpi_launch()) {
-    open();
-    if (o.device != "cpu") expect_cuda_workers(o.workers);
-  }
+  if (!mpi_launch()) open();
+  if (o.device != "cpu") expect_cuda_workers(mpi_launch() ? 1 : o.workers);
   run_on_ranks({.app = task.app,
                 .ranks = o.workers + (o.algo == "ps-sync" ? o.servers : 0),
                 .link = parse_link(o.link),

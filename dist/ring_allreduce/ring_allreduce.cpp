@@ -8,11 +8,9 @@
 namespace tandem {
 namespace {
 
-// So much of every share goes round at a time: three segments, for one to be added, one to be on
-// its way and one to be waiting for that, or more where they are short. A partial sum is in a cache
-// still when the neighbour adds to it, where ranks share a machine.
+// So many segments of every share go round at a time at least: one is added, one is on its way, and
+// one waits for that.
 constexpr std::size_t kTogether = 3;
-constexpr std::size_t kTogetherBytes = 2 << 20;
 
 }  // namespace
 
@@ -32,11 +30,14 @@ RingAllReduce::RingAllReduce(Transport& transport, int ranks, const Compressor& 
 const Segments& RingAllReduce::segments(std::int64_t count) {
   if (count == cut_.count()) return segments_;
   cut_ = Cut(count, ranks_);
-  numbers_ = static_cast<std::size_t>(cut_.segments_of_share(0));
+  per_share_ = static_cast<std::size_t>(cut_.segments_of_share(0));
   const std::size_t bytes = std::max<std::size_t>(1, compressor_.bytes(cut_.longest_segment()));
-  together_ = std::max(kTogether, kTogetherBytes / bytes);
+  const std::size_t enough = std::max(kTogether, transport_.bytes_in_flight() / bytes);
+  together_ = enough;
+  const auto last = [&] { return per_share_ % together_; };  // if they are fewer
+  while (together_ < per_share_ && last() > 0 && last() < enough) ++together_;
   slots_.clear();
-  slots_.resize(std::min(together_, numbers_));
+  slots_.resize(std::min(together_, per_share_));
   for (Slot& slot : slots_) {
     slot.partial.resize(bytes);
     slot.sent.resize(static_cast<std::size_t>(ranks_));
@@ -45,9 +46,9 @@ const Segments& RingAllReduce::segments(std::int64_t count) {
   // Of the share that it sends first this rank needs its own values first, then of those that it
   // receives: all shares, backwards round the ring, and last the one that it owns.
   segments_ = {.length = cut_.segment_length()};
-  for (std::size_t first = 0; first < numbers_; first += together_)
+  for (std::size_t first = 0; first < per_share_; first += together_)
     for (int back = 1; back <= ranks_; ++back)
-      for (std::size_t i = first; i < std::min(first + together_, numbers_); ++i)
+      for (std::size_t i = first; i < std::min(first + together_, per_share_); ++i)
         if (const auto own = segment((transport_.rank() + ranks_ - back) % ranks_, i))
           segments_.order.push_back(*own);
   return segments_;
@@ -73,12 +74,12 @@ void RingAllReduce::sum(Staging& values) {
   }
 }
 
-// Whoever owns the values may end them from now on.
+// Whoever owns the values may end them from now on. A send may last until the neighbour has given
+// up what it receives: that is given up first, or all could wait in a circle.
 void RingAllReduce::give_up() {
-  slots_.clear();
-  numbers_ = 0;
-  cut_ = Cut(0, ranks_);
-  segments_ = {.length = cut_.segment_length()};
+  for (Slot& slot : slots_) slot.received.reset();
+  for (Slot& slot : slots_)
+    for (Request& sent : slot.sent) sent.reset();
 }
 
 void RingAllReduce::go_round(Staging& values) {
@@ -94,19 +95,20 @@ void RingAllReduce::go_round(Staging& values) {
 
   // What a step has received is sent in the next one, segment by segment: while one is added, the
   // next ones are on their way. In the last step those follow that go round next.
-  for (std::size_t first = 0; first < numbers_; first += together_)
+  for (std::size_t first = 0; first < per_share_; first += together_)
     for (std::size_t step = 0; step < plan_.size(); ++step)
-      for (std::size_t i = first; i < std::min(first + together_, numbers_); ++i) {
+      for (std::size_t i = first; i < std::min(first + together_, per_share_); ++i) {
         take_in(step, i, values);
         if (step + 1 < plan_.size()) {
           begin_receive(step + 1, i, values);
-        } else if (i + together_ < numbers_) {
+        } else if (i + together_ < per_share_) {
           begin_receive(0, i + together_, values);
           send_own(i + together_, values);
         }
       }
   for (Slot& slot : slots_)
-    for (Request& sent : slot.sent) transport_.wait(sent);
+    for (Request& sent : slot.sent)
+      if (sent) transport_.wait(sent);
 }
 
 // Step 0 sends what this rank has itself.

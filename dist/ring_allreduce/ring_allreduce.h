@@ -35,12 +35,11 @@ class RingAllReduce {
   void sum(std::span<float> values);
 
  private:
-  // What happens to the segment of this number in every share, one step after the other.
+  // What happens to the segment of one number in every share, one step after the other. When it has
+  // gone round, the slot is free for another number.
   struct Slot {
     std::vector<std::byte> partial;  // a sum that this rank's values are still missing from
-    // A send may last until the neighbour has given up its `received` of the same slot. So that one
-    // is given up first: here, and by nobody else, or all could wait in a circle.
-    std::vector<Request> sent;  // by share; waited for when its memory is to be used again
+    std::vector<Request> sent;       // by share; waited for when its memory is to be used again
     Request received;
   };
 
@@ -64,9 +63,9 @@ class RingAllReduce {
 
   Cut cut_;
   Segments segments_;
-  std::size_t numbers_ = 0;   // segments of a share; no share has more than the first
-  std::size_t together_ = 1;  // of them, so many go round at a time,
-  std::vector<Slot> slots_;   // with a slot each
+  std::size_t per_share_ = 0;  // segments; no share has more than the first
+  std::size_t together_ = 1;   // of them, so many go round at a time,
+  std::vector<Slot> slots_;    // with a slot each
 };
 
 }  // namespace tandem

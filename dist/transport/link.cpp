@@ -43,6 +43,10 @@ class Link : public Transport {
   int rank() const override { return inner_->rank(); }
   int size() const override { return inner_->size(); }
   int node(int rank) const override { return inner_->node(rank); }
+  std::size_t bytes_in_flight() const override {
+    const double on_the_wire = speed_.bytes_per_s * speed_.latency_s;
+    return inner_->bytes_in_flight() + static_cast<std::size_t>(2 * on_the_wire);
+  }
   void fail(const std::string& reason) override { inner_->fail(reason); }
 
   Request begin_send(int to, Tag tag, std::span<const std::byte> bytes) override {

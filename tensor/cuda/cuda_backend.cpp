@@ -339,11 +339,11 @@ class CudaBackend : public Backend {
 }  // namespace
 
 // Streams share the GPU's queues, eight for a process by default, and what shares one is done in
-// the order it was queued in: a gradient would wait behind another worker's computation. So for
-// several workers as many as there can be, unless the user knows better. No more than needed: the
-// processes on a GPU share some 500.
+// the order it was queued in: a gradient would wait behind computation. So twice as many for one
+// worker, which has five to seven streams, and for several as many as there can be, unless the user
+// knows better. No more than needed: all processes on a GPU share what it has.
 void expect_cuda_workers(int workers) {
-  if (workers > 1) ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+  ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", workers > 1 ? "32" : "16", 0);
 }
 
 int cuda_device_count() {

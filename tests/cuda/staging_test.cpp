@@ -74,6 +74,38 @@ TEST_CASE("cuda: staging: packs to the host's bytes and unpacks to the host's va
     }
 }
 
+TEST_CASE("cuda: staging: the next values may set out before the last ones are back") {
+  constexpr std::int64_t kCount = 8'000'003;
+  const Device device = cuda_device({});
+  for (const auto& [packing, name] : kPackings) {
+    CAPTURE(name);
+    const auto compressor = make_compressor(name);
+    const auto staging = device.backend().make_staging(packing, kCount, kBlock);
+    const Segments segments = segments_of(kCount);
+    std::vector<Tensor> tensors;
+    for (const std::uint64_t round : {1, 2, 3, 4})
+      tensors.push_back(Tensor::from(gradient(kCount, round), {kCount}, device));
+    EventPtr last;
+    for (const Tensor& tensor : tensors) {
+      staging->begin(tensor, device.backend().record_event(), segments);
+      REQUIRE(staging->finite());
+      for (const std::int64_t segment : segments.order) {
+        staging->wait(segment);
+        staging->put(segment);
+      }
+      last = staging->finish();
+    }
+    device.backend().wait_for(last);
+    for (std::size_t round = 0; round < tensors.size(); ++round) {
+      std::vector<float> expected = gradient(kCount, round + 1);
+      std::vector<std::byte> packed(compressor->bytes(kCount));
+      compressor->compress(expected, packed);
+      compressor->decompress(packed, expected);
+      CHECK(tensors[round].to_host<float>() == expected);
+    }
+  }
+}
+
 TEST_CASE("cuda: staging: what is not finite is found, and the values can be asked for") {
   const Device device = cuda_device({});
   for (const auto& [packing, name] : kPackings)

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dist/block.h"
@@ -41,6 +42,7 @@ class FakeStaging : public Staging {
   }
 
   void begin(const Tensor& values, const EventPtr& ready, const Segments& segments) override {
+    require(!std::exchange(begun_, true), "the values before are still on their way");
     require(ready != nullptr, "nobody knows when the values are ready");
     require(values.count() == count_, "{} values instead of {}", values.count(), count_);
     require(segments.length > 0 && segments.length % kBlock == 0, "segments of broken blocks");
@@ -88,6 +90,7 @@ class FakeStaging : public Staging {
   }
 
   EventPtr finish() override {
+    begun_ = false;
     require(put_ == 0 || put_ == states_.size(), "{} segments of {} were put", put_,
             states_.size());
     const bool back = put_ > 0;
@@ -125,6 +128,7 @@ class FakeStaging : public Staging {
   Segments segments_;
   std::vector<State> states_;  // by segment
   std::size_t arrived_ = 0, put_ = 0;
+  bool begun_ = false;
   std::vector<std::byte> host_, sums_;
   EventPtr last_;
 };
