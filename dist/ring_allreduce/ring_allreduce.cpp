@@ -34,8 +34,8 @@ const Segments& RingAllReduce::segments(std::int64_t count) {
   const std::size_t bytes = std::max<std::size_t>(1, compressor_.bytes(cut_.longest_segment()));
   const std::size_t enough = std::max(kTogether, transport_.bytes_in_flight() / bytes);
   together_ = enough;
-  const auto last = [&] { return per_share_ % together_; };  // if they are fewer
-  while (together_ < per_share_ && last() > 0 && last() < enough) ++together_;
+  const auto left_over = [&] { return per_share_ % together_; };  // for the last time
+  while (together_ < per_share_ && left_over() > 0 && left_over() < enough) ++together_;
   slots_.clear();
   slots_.resize(std::min(together_, per_share_));
   for (Slot& slot : slots_) {
