@@ -17,12 +17,16 @@ GradientSum::GradientSum(const StrategyContext& context, int in_flight)
                                      context.communication->spans()));
 }
 
+Staging& GradientSum::staging_of(const Gradient& gradient) const {
+  return *stagings_[static_cast<std::size_t>(gradient.iteration) % stagings_.size()];
+}
+
 void GradientSum::begin(const Gradient& gradient) {
-  stagings_[begun_++ % stagings_.size()]->begin(gradient.values, gradient.ready, segments_);
+  staging_of(gradient).begin(gradient.values, gradient.ready, segments_);
 }
 
 void GradientSum::operator()(Gradient& gradient) {
-  Staging& staging = *stagings_[summed_++ % stagings_.size()];
+  Staging& staging = staging_of(gradient);
   c_.communication->spans().set_iteration(gradient.iteration);
   require_finite(c_.parameters, staging, gradient.ready, gradient.iteration,
                  c_.communication->spans());

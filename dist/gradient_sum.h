@@ -8,8 +8,8 @@
 //     the compute stream from reading it too early.
 //   - the next backward that writes it is queued behind the update that reads it, on the same
 //     stream.
-// Each gradient on its way has a staging of its own. They are used in turn; one begins again when
-// its last gradient is finished.
+// Each gradient on its way has a staging of its own. Iterations use them in turn; one begins again
+// when its last gradient is finished.
 #pragma once
 
 #include <memory>
@@ -28,19 +28,19 @@ class GradientSum {
   // The gradient sets out for the host, while those before it are still being summed. The compute
   // thread says so, before it gives the gradient away.
   void begin(const Gradient& gradient);
-  // Replaces the gradient that was the next to begin by its sum. A job of the communication thread.
+  // Replaces a gradient that has begun by its sum. A job of the communication thread.
   void operator()(Gradient& gradient);
 
   // Both from the compute thread, which waits for the sum.
   void wait_for(Gradient& gradient);
 
  private:
+  Staging& staging_of(const Gradient& gradient) const;
+
   StrategyContext c_;
   RingAllReduce ring_;
   const Segments& segments_;
   std::vector<std::unique_ptr<Staging>> stagings_;
-  std::size_t begun_ = 0;   // gradients; the compute thread's,
-  std::size_t summed_ = 0;  // and the communication thread's
 };
 
 }  // namespace tandem

@@ -12,6 +12,13 @@ namespace {
 // one waits for that.
 constexpr std::size_t kTogether = 3;
 
+// How many of `all` go round at a time: enough, the last time too.
+std::size_t at_a_time(std::size_t all, std::size_t enough) {
+  for (std::size_t some = enough; some < all; ++some)
+    if (all % some == 0 || all % some >= enough) return some;
+  return all;
+}
+
 }  // namespace
 
 RingAllReduce::RingAllReduce(Transport& transport, int ranks, const Compressor& compressor,
@@ -30,14 +37,9 @@ RingAllReduce::RingAllReduce(Transport& transport, int ranks, const Compressor& 
 const Segments& RingAllReduce::segments(std::int64_t count) {
   if (count == cut_.count()) return segments_;
   cut_ = Cut(count, ranks_);
-  per_share_ = static_cast<std::size_t>(cut_.segments_of_share(0));
   const std::size_t bytes = std::max<std::size_t>(1, compressor_.bytes(cut_.longest_segment()));
-  const std::size_t enough = std::max(kTogether, transport_.bytes_in_flight() / bytes);
-  together_ = enough;
-  const auto left_over = [&] { return per_share_ % together_; };  // for the last time
-  while (together_ < per_share_ && left_over() > 0 && left_over() < enough) ++together_;
   slots_.clear();
-  slots_.resize(std::min(together_, per_share_));
+  slots_.resize(at_a_time(per_share(), std::max(kTogether, transport_.bytes_in_flight() / bytes)));
   for (Slot& slot : slots_) {
     slot.partial.resize(bytes);
     slot.sent.resize(static_cast<std::size_t>(ranks_));
@@ -46,9 +48,9 @@ const Segments& RingAllReduce::segments(std::int64_t count) {
   // Of the share that it sends first this rank needs its own values first, then of those that it
   // receives: all shares, backwards round the ring, and last the one that it owns.
   segments_ = {.length = cut_.segment_length()};
-  for (std::size_t first = 0; first < per_share_; first += together_)
+  for (std::size_t first = 0; first < per_share(); first += slots_.size())
     for (int back = 1; back <= ranks_; ++back)
-      for (std::size_t i = first; i < std::min(first + together_, per_share_); ++i)
+      for (std::size_t i = first; i < std::min(first + slots_.size(), per_share()); ++i)
         if (const auto own = segment((transport_.rank() + ranks_ - back) % ranks_, i))
           segments_.order.push_back(*own);
   return segments_;
@@ -95,15 +97,16 @@ void RingAllReduce::go_round(Staging& values) {
 
   // What a step has received is sent in the next one, segment by segment: while one is added, the
   // next ones are on their way. In the last step those follow that go round next.
-  for (std::size_t first = 0; first < per_share_; first += together_)
+  const std::size_t together = slots_.size();
+  for (std::size_t first = 0; first < per_share(); first += together)
     for (std::size_t step = 0; step < plan_.size(); ++step)
-      for (std::size_t i = first; i < std::min(first + together_, per_share_); ++i) {
+      for (std::size_t i = first; i < std::min(first + together, per_share()); ++i) {
         take_in(step, i, values);
         if (step + 1 < plan_.size()) {
           begin_receive(step + 1, i, values);
-        } else if (i + together_ < per_share_) {
-          begin_receive(0, i + together_, values);
-          send_own(i + together_, values);
+        } else if (i + together < per_share()) {
+          begin_receive(0, i + together, values);
+          send_own(i + together, values);
         }
       }
   for (Slot& slot : slots_)

@@ -51,6 +51,8 @@ class RingAllReduce {
   void take_in(std::size_t step, std::size_t i, Staging& values);
 
   Slot& slot_of(std::size_t i) { return slots_[i % slots_.size()]; }
+  // Segments; no share has more than the first.
+  std::size_t per_share() const { return static_cast<std::size_t>(cut_.segments_of_share(0)); }
   // Segment number i of a share; none if the share has fewer.
   std::optional<std::int64_t> segment(int share, std::size_t i) const;
 
@@ -63,9 +65,7 @@ class RingAllReduce {
 
   Cut cut_;
   Segments segments_;
-  std::size_t per_share_ = 0;  // segments; no share has more than the first
-  std::size_t together_ = 1;   // of them, so many go round at a time,
-  std::vector<Slot> slots_;    // with a slot each
+  std::vector<Slot> slots_;  // one for each segment of a share that goes round at the same time
 };
 
 }  // namespace tandem

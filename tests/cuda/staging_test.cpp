@@ -9,6 +9,7 @@
 #include "dist/block.h"
 #include "dist/compress/compressor.h"
 #include "tests/cuda/compare.h"
+#include "tests/dist/rounding.h"
 
 using namespace tandem;
 using namespace tandem::test;
@@ -98,9 +99,7 @@ TEST_CASE("cuda: staging: the next values may set out before the last ones are b
     device.backend().wait_for(last);
     for (std::size_t round = 0; round < tensors.size(); ++round) {
       std::vector<float> expected = gradient(kCount, round + 1);
-      std::vector<std::byte> packed(compressor->bytes(kCount));
-      compressor->compress(expected, packed);
-      compressor->decompress(packed, expected);
+      round_to_compressed(*compressor, expected);
       CHECK(tensors[round].to_host<float>() == expected);
     }
   }

@@ -41,6 +41,15 @@ bool has(const std::vector<std::string>& words, const std::string& word) {
   return std::ranges::find(words, word) != words.end();
 }
 
+// Of plan(): two cells are finished, one has failed.
+Results interrupted() {
+  Results r = plan().begin();
+  finish(r.cells[0], {1});
+  finish(r.cells[8], {2});
+  r.cells[1].failure = "no";
+  return r;
+}
+
 }  // namespace
 
 TEST_CASE("speedup: a plan has a cell for every number of workers, link and algorithm") {
@@ -136,19 +145,6 @@ TEST_CASE("speedup: an excerpt of a trace has two iterations, and no span that n
   CHECK(forward->end == doctest::Approx(60));
   CHECK(forward->iteration == 2);
 }
-
-namespace {
-
-// Of plan(): two cells are finished, one has failed.
-Results interrupted() {
-  Results r = plan().begin();
-  finish(r.cells[0], {1});
-  finish(r.cells[8], {2});
-  r.cells[1].failure = "no";
-  return r;
-}
-
-}  // namespace
 
 TEST_CASE("speedup: finished cells are kept, failed ones and those of other plans are not") {
   Plan p = plan();
