@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <thread>
 
@@ -28,16 +29,19 @@ class TintedNoise : public Dataset {
             "sample {} of {} cannot be read", index, count_);
     Random random = random_.split(static_cast<std::uint64_t>(index));
     const auto label = static_cast<std::int32_t>(random.below(1000));
-    for (std::size_t i = 0; i < pixels.size(); i += 8) {
-      const std::uint64_t bits = random.bits();
-      std::memcpy(pixels.data() + i, &bits, std::min<std::size_t>(8, pixels.size() - i));
-    }
-    // The three digits of the class tell how red, green and blue the image is.
+    // The three digits of the class tell how red, green and blue the image is. Noise below 128 and
+    // tints below 127 are added eight bytes at a time: none carries into the next.
     const std::array digits = {label / 100, label / 10 % 10, label % 10};
-    for (std::size_t c = 0; c < 3; ++c) {
-      const auto tint = static_cast<std::uint8_t>(14 * digits[c]);
-      for (std::size_t i = c; i < pixels.size(); i += 3)
-        pixels[i] = static_cast<std::uint8_t>((pixels[i] >> 1) + tint);
+    std::array<std::uint8_t, 24> tints{};  // of eight pixels
+    for (std::size_t i = 0; i < tints.size(); ++i)
+      tints[i] = static_cast<std::uint8_t>(14 * digits[i % 3]);
+    const auto tint = std::bit_cast<std::array<std::uint64_t, 3>>(tints);
+    for (std::size_t begin = 0; begin < pixels.size(); begin += tints.size()) {
+      std::array<std::uint64_t, 3> drawn{};
+      for (std::size_t i = 0; i < drawn.size(); ++i)
+        drawn[i] = (random.bits() >> 1 & 0x7f7f7f7f7f7f7f7fU) + tint[i];
+      std::memcpy(pixels.data() + begin, drawn.data(),
+                  std::min(tints.size(), pixels.size() - begin));
     }
     return label;
   }
