@@ -8,46 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "tensor/cuda/convolution_call.h"
+#include "tensor/cuda/convolution_choice.h"
 #include "tensor/cuda/convolution_forms.h"
-#include "tensor/cuda/engine_search.h"
 
 namespace tandem::cuda {
-
-namespace {
-
-struct Choice {
-  ConvolutionForm form;
-  dnn::EnginePlace place;  // of nothing where the form is unrolled
-  std::string engine;
-  float milliseconds = 0;
-};
-
-// What the workers of this process have measured. The lock is held while one of them measures:
-// others would disturb it, and most likely want to know the same.
-struct Choices {
-  std::mutex mutex;
-  std::unordered_map<CallKey, Choice, CallKeyHash> known;
-};
-
-Choices& choices() {
-  static Choices all;
-  return all;
-}
-
-std::string text_of(const ConvolutionCall& call, const Choice& choice) {
-  std::string text = fmt::format("{}: {}", text_of(call), choice.engine);
-  if (choice.form.channels != call.channels())
-    text += fmt::format(", {}{} channels", choice.form.folded ? "folded to " : "",
-                        choice.form.channels);
-  if (choice.form.fused) text += ", fused";
-  if (call.direction == Direction::filter_gradient && choice.form.filter_gradient == Type::bf16)
-    text += ", rounded to bf16";
-  if (choice.milliseconds > 0) text += fmt::format(", {:.4f} ms", choice.milliseconds);
-  return text;
-}
-
-}  // namespace
 
 struct Convolutions::Plans {
   struct Ready {
@@ -58,7 +22,10 @@ struct Convolutions::Plans {
 
   void run(const ConvolutionCall& call);
   Ready& ready_for(const ConvolutionCall& call);
+  Choice known_or_chosen(const CallKey& key, const ConvolutionCall& call,
+                         std::optional<dnn::Plan>& plan);
   Choice choose(const ConvolutionCall& call, std::optional<dnn::Plan>& plan);
+  std::optional<dnn::Plan> plan_of(const ConvolutionCall& call, const Choice& choice);
   void launch(const ConvolutionCall& call, const ConvolutionForm& form,
               std::optional<dnn::Plan>& plan);
 
@@ -132,6 +99,30 @@ Choice Convolutions::Plans::choose(const ConvolutionCall& call, std::optional<dn
   return *best;
 }
 
+std::optional<dnn::Plan> Convolutions::Plans::plan_of(const ConvolutionCall& call,
+                                                      const Choice& choice) {
+  if (choice.form.unrolled) return std::nullopt;
+  return dnn::plan_at(context, graph_of(call, choice.form), choice.place, choice.engine);
+}
+
+// What another worker has chosen, or an earlier process; else it is measured now. (A deterministic
+// context measures nothing.) May leave the plan in `plan`.
+Choice Convolutions::Plans::known_or_chosen(const CallKey& key, const ConvolutionCall& call,
+                                            std::optional<dnn::Plan>& plan) {
+  Choices& all = Choices::of(context.device);
+  const std::lock_guard lock(all.mutex);
+  if (const auto known = all.known.find(key); known != all.known.end()) return known->second;
+
+  std::optional<Choice> choice;
+  if (!context.deterministic) choice = all.recall(key);
+  if (choice) plan = plan_of(call, *choice);
+  if (!choice || (!plan && !choice->form.unrolled)) {
+    choice = choose(call, plan);
+    if (!context.deterministic) all.keep(key, *choice);
+  }
+  return all.known.emplace(key, *choice).first->second;
+}
+
 Convolutions::Plans::Ready& Convolutions::Plans::ready_for(const ConvolutionCall& call) {
   const CallKey key = key_of(context, call);
   if (const auto found = ready.find(key); found != ready.end()) return found->second;
@@ -139,19 +130,11 @@ Convolutions::Plans::Ready& Convolutions::Plans::ready_for(const ConvolutionCall
   context.refuse_while_recording("the " + text_of(call));
 
   std::optional<dnn::Plan> plan;
-  Choice choice;
-  {
-    Choices& all = choices();
-    const std::lock_guard lock(all.mutex);
-    if (const auto known = all.known.find(key); known != all.known.end()) {
-      choice = known->second;
-    } else {
-      choice = choose(call, plan);
-      all.known.emplace(key, choice);
-    }
+  const Choice choice = known_or_chosen(key, call, plan);
+  if (!plan && !choice.form.unrolled) {
+    plan = plan_of(call, choice);
+    if (!plan) throw SystemError("cuDNN cannot build a convolution that it has built before");
   }
-  if (!plan && !choice.form.unrolled)
-    plan = dnn::plan_at(context, graph_of(call, choice.form), choice.place);
   return ready.emplace(key, Ready{choice.form, std::move(plan), text_of(call, choice)})
       .first->second;
 }

@@ -123,7 +123,6 @@ std::string text_of(const ConvolutionCall& call) {
 CallKey key_of(const Context& context, const ConvolutionCall& call) {
   const Convolution& o = call.convolution;
   return {static_cast<std::int64_t>(call.direction),
-          context.device,
           static_cast<std::int64_t>(context.precision),
           context.deterministic,
           static_cast<std::int64_t>(call.type()),

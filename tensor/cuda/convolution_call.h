@@ -56,8 +56,8 @@ dnn::ConvolutionGraph graph_of(const ConvolutionCall& call, const ConvolutionFor
 
 std::string text_of(const ConvolutionCall& call);
 
-// All that a choice depends on.
-using CallKey = std::array<std::int64_t, 18>;
+// All that a choice depends on, on one GPU.
+using CallKey = std::array<std::int64_t, 17>;
 
 struct CallKeyHash {
   std::size_t operator()(const CallKey& key) const {

@@ -30,9 +30,13 @@ bool suits(const Context& context, const Engine& engine) {
   return !(context.deterministic && engine.has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC));
 }
 
+bool fits(const Plan& plan) {
+  return plan.workspace_bytes() <= static_cast<std::int64_t>(Context::kWorkspaceBytes);
+}
+
 // Whether the plan runs, once and to its end.
 bool works(Context& context, Plan& plan, const Operands& operands) {
-  if (plan.workspace_bytes() > static_cast<std::int64_t>(Context::kWorkspaceBytes)) return false;
+  if (!fits(plan)) return false;
   if (plan.run(context.dnn, operands, context.workspace) != CUDNN_STATUS_SUCCESS) {
     cudaGetLastError();  // a launch that failed must not be blamed on the next one
     return false;
@@ -75,13 +79,13 @@ std::optional<FoundEngine> search_engine(Context& context, const ConvolutionGrap
   return best;
 }
 
-Plan plan_at(Context& context, const ConvolutionGraph& convolution, const EnginePlace& place) {
+std::optional<Plan> plan_at(Context& context, const ConvolutionGraph& convolution,
+                            const EnginePlace& place, const std::string& engine) {
   std::vector<Engine> engines = Graph(context.dnn, convolution).engines(place.heuristic);
-  require(place.index < engines.size(), "cuDNN advises {} engines, not {} as before",
-          engines.size(), place.index + 1);
+  if (place.index >= engines.size() || engines[place.index].name != engine) return std::nullopt;
   std::optional<Plan> plan = Plan::build(context.dnn, std::move(engines[place.index]));
-  if (!plan) throw SystemError("cuDNN cannot build a convolution that it has built before");
-  return std::move(*plan);
+  if (!plan || !fits(*plan)) return std::nullopt;
+  return plan;
 }
 
 float measure(Context& context, FunctionRef<void()> work, float best) {

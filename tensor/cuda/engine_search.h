@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <limits>
 #include <optional>
+#include <string>
 
 #include "tensor/cuda/context.h"
 #include "tensor/cuda/dnn_graph.h"
@@ -29,8 +30,10 @@ struct FoundEngine {
 std::optional<FoundEngine> search_engine(Context& context, const ConvolutionGraph& convolution,
                                          const Operands& operands);
 
-// The plan of an engine that another worker has found.
-Plan plan_at(Context& context, const ConvolutionGraph& convolution, const EnginePlace& place);
+// The plan of an engine that was found before. Nothing where another one is at its place now, or
+// where it cannot do it any more.
+std::optional<Plan> plan_at(Context& context, const ConvolutionGraph& convolution,
+                            const EnginePlace& place, const std::string& engine);
 
 // The shortest time of a few runs of `work`, which queues on the context's stream. Gives up early
 // on what is much slower than `best`.

@@ -1,4 +1,7 @@
 // The programs with --device cuda, beside the same with --device cpu.
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "tests/cuda/compare.h"
@@ -53,6 +56,34 @@ TEST_CASE("cuda: apps: every program trains on the GPU as on the CPU") {
   check("resnet", {"--image-size", "64", "--depth", "18", "--batch", "16"});
   check("alexnet", {"--image-size", "64", "--batch", "16"});
   check("alexnet", {"--variant", "classic", "--image-size", "64", "--batch", "16"});
+}
+
+TEST_CASE(
+    "cuda: apps: what is fastest is measured once for all runs, and a damaged file is no harm") {
+  const TemporaryFolder folder;
+  ::setenv("TANDEM_CACHE", folder.path().c_str(), 1);
+  const auto loss = [] {
+    return summary_of("cifar_cnn", {"--batch", "50", "--data", "synthetic", "--iterations", "4"},
+                      {"--device", "cuda", "--workers", "2"})["train_loss"]
+        .get<double>();
+  };
+  const auto file = [&] {
+    std::vector<std::filesystem::path> files;
+    for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
+      files.push_back(entry.path());
+    REQUIRE(files.size() == 1);
+    return files[0];
+  };
+  const double first = loss();
+  const std::string measured = read_bytes(file());
+  CHECK(std::ranges::count(measured, '\n') > 4);
+  CHECK(loss() == doctest::Approx(first).epsilon(kNear));
+  CHECK(read_bytes(file()) == measured);  // nothing was measured again
+
+  write_bytes(file(), measured.substr(0, measured.size() / 2));
+  CHECK(loss() == doctest::Approx(first).epsilon(kNear));
+  CHECK(read_bytes(file()).size() > measured.size() / 2);
+  ::setenv("TANDEM_CACHE", "", 1);
 }
 
 TEST_CASE("cuda: apps: workers share the GPU and write all files") {
