@@ -8,16 +8,8 @@
 namespace tandem {
 namespace {
 
-// So many segments of every share go round at a time at least: one is added, one is on its way, and
-// one waits for that.
-constexpr std::size_t kTogether = 3;
-
-// How many of `all` go round at a time: enough, the last time too.
-std::size_t at_a_time(std::size_t all, std::size_t enough) {
-  for (std::size_t some = enough; some < all; ++some)
-    if (all % some == 0 || all % some >= enough) return some;
-  return all;
-}
+// So many segments of every share go round at a time at least: one is added, one is on its way.
+constexpr std::size_t kTogether = 2;
 
 }  // namespace
 
@@ -38,8 +30,9 @@ const Segments& RingAllReduce::segments(std::int64_t count) {
   if (count == cut_.count()) return segments_;
   cut_ = Cut(count, ranks_);
   const std::size_t bytes = std::max<std::size_t>(1, compressor_.bytes(cut_.longest_segment()));
+  make_parts(std::max(kTogether, transport_.bytes_in_flight() / bytes));
   slots_.clear();
-  slots_.resize(at_a_time(per_share(), std::max(kTogether, transport_.bytes_in_flight() / bytes)));
+  slots_.resize(parts_.empty() ? 0 : parts_.front().size);
   for (Slot& slot : slots_) {
     slot.partial.resize(bytes);
     slot.sent.resize(static_cast<std::size_t>(ranks_));
@@ -48,12 +41,24 @@ const Segments& RingAllReduce::segments(std::int64_t count) {
   // Of the share that it sends first this rank needs its own values first, then of those that it
   // receives: all shares, backwards round the ring, and last the one that it owns.
   segments_ = {.length = cut_.segment_length()};
-  for (std::size_t first = 0; first < per_share(); first += slots_.size())
+  for (const Part& part : parts_)
     for (int back = 1; back <= ranks_; ++back)
-      for (std::size_t i = first; i < std::min(first + slots_.size(), per_share()); ++i)
-        if (const auto own = segment((transport_.rank() + ranks_ - back) % ranks_, i))
+      for (std::size_t k = 0; k < part.size; ++k)
+        if (const auto own = segment((transport_.rank() + ranks_ - back) % ranks_, part.first + k))
           segments_.order.push_back(*own);
   return segments_;
+}
+
+// As many as there can be where none has less than enough; they are about as long, and none is
+// longer than the one before.
+void RingAllReduce::make_parts(std::size_t enough) {
+  parts_.clear();
+  // No share has more segments than the first.
+  const auto all = static_cast<std::size_t>(cut_.segments_of_share(0));
+  for (std::size_t first = 0; first < all; first += parts_.back().size) {
+    const std::size_t left = all - first, parts = std::max<std::size_t>(1, left / enough);
+    parts_.push_back({first, (left + parts - 1) / parts});
+  }
 }
 
 void RingAllReduce::sum(std::span<float> values) {
@@ -92,49 +97,52 @@ void RingAllReduce::go_round(Staging& values) {
     }
     return;
   }
-  for (std::size_t i = 0; i < slots_.size(); ++i) begin_receive(0, i, values);
-  for (std::size_t i = 0; i < slots_.size(); ++i) send_own(i, values);
+  for (std::size_t k = 0; k < slots_.size(); ++k) begin_receive(0, k, slots_[k], values);
+  for (std::size_t k = 0; k < slots_.size(); ++k) send_own(k, slots_[k], values);
 
   // What a step has received is sent in the next one, segment by segment: while one is added, the
-  // next ones are on their way. In the last step those follow that go round next.
-  const std::size_t together = slots_.size();
-  for (std::size_t first = 0; first < per_share(); first += together)
+  // next ones are on their way. In the last step the next part follows.
+  for (std::size_t p = 0; p < parts_.size(); ++p) {
+    const auto [first, size] = parts_[p];
+    const std::size_t next = first + size,
+                      next_size = p + 1 < parts_.size() ? parts_[p + 1].size : 0;
     for (std::size_t step = 0; step < plan_.size(); ++step)
-      for (std::size_t i = first; i < std::min(first + together, per_share()); ++i) {
-        take_in(step, i, values);
+      for (std::size_t k = 0; k < size; ++k) {
+        Slot& slot = slots_[k];
+        take_in(step, first + k, slot, values);
         if (step + 1 < plan_.size()) {
-          begin_receive(step + 1, i, values);
-        } else if (i + together < per_share()) {
-          begin_receive(0, i + together, values);
-          send_own(i + together, values);
+          begin_receive(step + 1, first + k, slot, values);
+        } else if (k < next_size) {
+          begin_receive(0, next + k, slot, values);
+          send_own(next + k, slot, values);
         }
       }
+  }
   for (Slot& slot : slots_)
     for (Request& sent : slot.sent)
       if (sent) transport_.wait(sent);
 }
 
 // Step 0 sends what this rank has itself.
-void RingAllReduce::send_own(std::size_t i, Staging& values) {
+void RingAllReduce::send_own(std::size_t i, Slot& slot, Staging& values) {
   const auto own = segment(plan_[0].send_share, i);
   if (!own) return;
   values.wait(*own);
-  send(plan_[0].send_share, i, values.packed(*own));
+  send(plan_[0].send_share, slot, values.packed(*own));
 }
 
-void RingAllReduce::send(int share, std::size_t i, std::span<const std::byte> bytes) {
-  Request& sent = slot_of(i).sent[static_cast<std::size_t>(share)];
+void RingAllReduce::send(int share, Slot& slot, std::span<const std::byte> bytes) {
+  Request& sent = slot.sent[static_cast<std::size_t>(share)];
   transport_.wait(sent);
   sent = transport_.send(right_, Tag::ring, bytes);
 }
 
 // A partial sum waits beside this rank's values to be added to them; a complete one takes their
 // place as soon as they have left it.
-void RingAllReduce::begin_receive(std::size_t step, std::size_t i, Staging& values) {
+void RingAllReduce::begin_receive(std::size_t step, std::size_t i, Slot& slot, Staging& values) {
   const int share = plan_[step].receive_share;
   const auto coming = segment(share, i);
   if (!coming) return;
-  Slot& slot = slot_of(i);
   const std::span<std::byte> place = values.packed(*coming);
   if (plan_[step].phase == RingStep::Phase::reduce_scatter) {
     slot.received =
@@ -146,22 +154,21 @@ void RingAllReduce::begin_receive(std::size_t step, std::size_t i, Staging& valu
 }
 
 // Waits for a segment, adds this rank's values if the sum is partial, and sends it on.
-void RingAllReduce::take_in(std::size_t step, std::size_t i, Staging& values) {
+void RingAllReduce::take_in(std::size_t step, std::size_t i, Slot& slot, Staging& values) {
   const RingStep& now = plan_[step];
   const auto coming = segment(now.receive_share, i);
   if (!coming) return;
   const bool partial = now.phase == RingStep::Phase::reduce_scatter;
-  Request& received = slot_of(i).received;
   const std::span<std::byte> place = values.packed(*coming);
   if (partial) values.wait(*coming);  // while the sum is on its way
-  transport_.await(received);
+  transport_.await(slot.received);
   if (partial) {
     const Spans::Scope span(spans_, SpanKind::compress);
-    add_received(compressor_, received->message(), cut_.elements_of(*coming), place,
+    add_received(compressor_, slot.received->message(), cut_.elements_of(*coming), place,
                  transport_.helpers());
   }
-  received.reset();
-  if (step + 1 < plan_.size()) send(now.receive_share, i, place);
+  slot.received.reset();
+  if (step + 1 < plan_.size()) send(now.receive_share, slot, place);
   if (now.completes || !partial) values.put(*coming);
 }
 

@@ -35,8 +35,12 @@ class RingAllReduce {
   void sum(std::span<float> values);
 
  private:
+  // Segments of every share, by number, that go round at the same time.
+  struct Part {
+    std::size_t first, size;
+  };
   // What happens to the segment of one number in every share, one step after the other. When it has
-  // gone round, the slot is free for another number.
+  // gone round, the slot is free for one of the next part.
   struct Slot {
     std::vector<std::byte> partial;  // a sum that this rank's values are still missing from
     std::vector<Request> sent;       // by share; waited for when its memory is to be used again
@@ -45,14 +49,12 @@ class RingAllReduce {
 
   void go_round(Staging& values);
   void give_up();
-  void send_own(std::size_t i, Staging& values);
-  void send(int share, std::size_t i, std::span<const std::byte> bytes);
-  void begin_receive(std::size_t step, std::size_t i, Staging& values);
-  void take_in(std::size_t step, std::size_t i, Staging& values);
+  void make_parts(std::size_t enough);
+  void send_own(std::size_t i, Slot& slot, Staging& values);
+  void send(int share, Slot& slot, std::span<const std::byte> bytes);
+  void begin_receive(std::size_t step, std::size_t i, Slot& slot, Staging& values);
+  void take_in(std::size_t step, std::size_t i, Slot& slot, Staging& values);
 
-  Slot& slot_of(std::size_t i) { return slots_[i % slots_.size()]; }
-  // Segments; no share has more than the first.
-  std::size_t per_share() const { return static_cast<std::size_t>(cut_.segments_of_share(0)); }
   // Segment number i of a share; none if the share has fewer.
   std::optional<std::int64_t> segment(int share, std::size_t i) const;
 
@@ -65,7 +67,8 @@ class RingAllReduce {
 
   Cut cut_;
   Segments segments_;
-  std::vector<Slot> slots_;  // one for each segment of a share that goes round at the same time
+  std::vector<Part> parts_;
+  std::vector<Slot> slots_;  // as many as the longest part needs
 };
 
 }  // namespace tandem
