@@ -227,7 +227,7 @@ NetworkCost calibrate_all(Communication& communication, const TrainOptions& o, c
     if (!o.trace.empty()) communication.spans().keep_events();
     communication.spans().count_from(length.cold + 1);
     Transport& transport = communication.transport();
-    return calibrate(transport, transport.size(), compressor);
+    return calibrate(transport, transport.size(), compressor, o.device == "cpu");
   });
 }
 

@@ -51,19 +51,25 @@ double measure_beta(Transport& t, int ranks) {
   return std::max(0.0, longer - shorter) / (32 * kMessage);
 }
 
-// What a hop of the ring does with a block, and the decompression of the sum at the end.
-double measure_gamma(const Compressor& compressor) {
-  constexpr std::int64_t kBlocks = 128;
-  std::vector<float> values(kBlock, 1.0F);
-  std::vector<std::byte> received(compressor.bytes(kBlock)), own(received.size());
+// What a hop of the ring does with a segment; before it the compression of this rank's values, and
+// after it the decompression of the sum, where the host does both.
+double measure_gamma(const Compressor& compressor, bool on_host, ThreadPool* helpers) {
+  constexpr std::int64_t kCount = 32 * kBlock;
+  constexpr int kRounds = 4;
+  const bool packs = on_host && !compressor.lossless();
+  std::vector<float> values(kCount, 1.0F);
+  std::vector<std::byte> received(compressor.bytes(kCount)), own(received.size());
   compressor.compress(values, received);
+  compressor.compress(values, own);
+  const auto hop = [&] {
+    if (packs) compressor.compress(values, own);
+    add_received(compressor, received, kCount, own, helpers);
+    if (packs) compressor.decompress(own, values);
+  };
+  hop();  // wakes those who help
   const auto begin = Clock::now();
-  for (std::int64_t b = 0; b < kBlocks; ++b) {
-    if (!compressor.lossless()) compressor.compress(values, own);
-    add_received(compressor, received, kBlock, own);
-    if (!compressor.lossless()) compressor.decompress(own, values);
-  }
-  return seconds_between(begin, Clock::now()) / static_cast<double>(kBlocks * kBlock * 4);
+  for (int round = 0; round < kRounds; ++round) hop();
+  return seconds_between(begin, Clock::now()) / static_cast<double>(kRounds * kCount * 4);
 }
 
 double measure_sync(Transport& t, int ranks) {
@@ -75,11 +81,12 @@ double measure_sync(Transport& t, int ranks) {
 
 }  // namespace
 
-NetworkCost calibrate(Transport& transport, int ranks, const Compressor& compressor) {
-  if (ranks == 1) return {.gamma = measure_gamma(compressor)};
+NetworkCost calibrate(Transport& transport, int ranks, const Compressor& compressor, bool on_host) {
+  const auto gamma = [&] { return measure_gamma(compressor, on_host, transport.helpers()); };
+  if (ranks == 1) return {.gamma = gamma()};
   barrier(transport, ranks);  // all are here
-  double values[] = {measure_alpha(transport, ranks), measure_beta(transport, ranks),
-                     measure_gamma(compressor), measure_sync(transport, ranks)};
+  double values[] = {measure_alpha(transport, ranks), measure_beta(transport, ranks), gamma(),
+                     measure_sync(transport, ranks)};
   sum_over_ranks(transport, ranks, values);
   return {values[0] / ranks, values[1] / ranks, values[2] / ranks, values[3] / ranks};
 }

@@ -7,7 +7,8 @@
 
 namespace tandem {
 
-// Ranks 0 … ranks-1 call it together; all get the same answer, the mean over the ranks.
-NetworkCost calibrate(Transport& transport, int ranks, const Compressor& compressor);
+// Ranks 0 … ranks-1 call it together; all get the same answer, the mean over the ranks. Gradients
+// are compressed on the host, or else where they are: then that is not in the answer.
+NetworkCost calibrate(Transport& transport, int ranks, const Compressor& compressor, bool on_host);
 
 }  // namespace tandem

@@ -10,7 +10,7 @@ namespace tandem {
 struct NetworkCost {
   double alpha = 0;  // latency of a message
   double beta = 0;   // per byte on the wire, while all ranks send around the ring
-  double gamma = 0;  // per byte of f32 gradient: to add it, with all compression and decompression
+  double gamma = 0;  // per byte of f32 gradient: to add it; on a CPU also to compress it and back
   double sync = 0;   // S: for all ranks to wait for each other
 };
 
