@@ -1,5 +1,7 @@
 #include "dist/ring_allreduce/plan.h"
 
+#include <algorithm>
+
 namespace tandem {
 
 std::vector<RingStep> ring_plan(int rank, int ranks) {
@@ -14,6 +16,15 @@ std::vector<RingStep> ring_plan(int rank, int ranks) {
          .completes = s == ranks - 2});
   }
   return plan;
+}
+
+std::vector<RingPart> ring_parts(std::size_t all, std::size_t enough) {
+  std::vector<RingPart> parts;
+  for (std::size_t first = 0; first < all; first += parts.back().size) {
+    const std::size_t left = all - first, more = std::max<std::size_t>(1, left / enough);
+    parts.push_back({first, (left + more - 1) / more});
+  }
+  return parts;
 }
 
 }  // namespace tandem

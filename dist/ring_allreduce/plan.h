@@ -14,6 +14,7 @@
 // Every rank sends (p-1)/p of the gradient in each half: 2(p-1)/p·n bytes and 2(p-1) steps in all.
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 namespace tandem {
@@ -28,5 +29,14 @@ struct RingStep {
 
 // For one rank among `ranks`; empty for one rank alone.
 std::vector<RingStep> ring_plan(int rank, int ranks);
+
+// Segments of every share, by number, that go round at the same time.
+struct RingPart {
+  std::size_t first, size;
+};
+
+// `all` segments in as many parts as there can be with no less than `enough` in each; in one part
+// if there are not enough for two. They are about as long, and none is longer than the one before.
+std::vector<RingPart> ring_parts(std::size_t all, std::size_t enough);
 
 }  // namespace tandem

@@ -30,7 +30,8 @@ const Segments& RingAllReduce::segments(std::int64_t count) {
   if (count == cut_.count()) return segments_;
   cut_ = Cut(count, ranks_);
   const std::size_t bytes = std::max<std::size_t>(1, compressor_.bytes(cut_.longest_segment()));
-  make_parts(std::max(kTogether, transport_.bytes_in_flight() / bytes));
+  parts_ = ring_parts(static_cast<std::size_t>(cut_.segments_of_share(0)),  // no share has more
+                      std::max(kTogether, transport_.bytes_in_flight() / bytes));
   slots_.clear();
   slots_.resize(parts_.empty() ? 0 : parts_.front().size);
   for (Slot& slot : slots_) {
@@ -41,24 +42,12 @@ const Segments& RingAllReduce::segments(std::int64_t count) {
   // Of the share that it sends first this rank needs its own values first, then of those that it
   // receives: all shares, backwards round the ring, and last the one that it owns.
   segments_ = {.length = cut_.segment_length()};
-  for (const Part& part : parts_)
+  for (const RingPart& part : parts_)
     for (int back = 1; back <= ranks_; ++back)
       for (std::size_t k = 0; k < part.size; ++k)
         if (const auto own = segment((transport_.rank() + ranks_ - back) % ranks_, part.first + k))
           segments_.order.push_back(*own);
   return segments_;
-}
-
-// As many as there can be where none has less than enough; they are about as long, and none is
-// longer than the one before.
-void RingAllReduce::make_parts(std::size_t enough) {
-  parts_.clear();
-  // No share has more segments than the first.
-  const auto all = static_cast<std::size_t>(cut_.segments_of_share(0));
-  for (std::size_t first = 0; first < all; first += parts_.back().size) {
-    const std::size_t left = all - first, parts = std::max<std::size_t>(1, left / enough);
-    parts_.push_back({first, (left + parts - 1) / parts});
-  }
 }
 
 void RingAllReduce::sum(std::span<float> values) {

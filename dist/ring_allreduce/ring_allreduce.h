@@ -35,10 +35,6 @@ class RingAllReduce {
   void sum(std::span<float> values);
 
  private:
-  // Segments of every share, by number, that go round at the same time.
-  struct Part {
-    std::size_t first, size;
-  };
   // What happens to the segment of one number in every share, one step after the other. When it has
   // gone round, the slot is free for one of the next part.
   struct Slot {
@@ -49,7 +45,6 @@ class RingAllReduce {
 
   void go_round(Staging& values);
   void give_up();
-  void make_parts(std::size_t enough);
   void send_own(std::size_t i, Slot& slot, Staging& values);
   void send(int share, Slot& slot, std::span<const std::byte> bytes);
   void begin_receive(std::size_t step, std::size_t i, Slot& slot, Staging& values);
@@ -67,7 +62,7 @@ class RingAllReduce {
 
   Cut cut_;
   Segments segments_;
-  std::vector<Part> parts_;
+  std::vector<RingPart> parts_;
   std::vector<Slot> slots_;  // as many as the longest part needs
 };
 

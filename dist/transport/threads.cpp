@@ -51,8 +51,7 @@ class ThreadsTransport : public Transport {
   int rank() const override { return rank_; }
   int size() const override { return network_.size(); }
   int node(int) const override { return 0; }
-  // Little enough to be in a cache still when the receiver reads it.
-  std::size_t bytes_in_flight() const override { return 2 << 20; }
+  std::size_t bytes_in_flight() const override { return network_.bytes_in_flight_; }
 
   Request begin_send(int to, Tag tag, std::span<const std::byte> bytes) override {
     // A sender's memory is only read.
@@ -175,7 +174,8 @@ class ThreadsTransport : public Transport {
   int rank_;
 };
 
-ThreadsNetwork::ThreadsNetwork(int size) {
+ThreadsNetwork::ThreadsNetwork(int size, std::size_t bytes_in_flight)
+    : bytes_in_flight_(bytes_in_flight) {
   for (int rank = 0; rank < size; ++rank)
     mailboxes_.push_back(std::make_unique<Monitor<Mailbox>>());
 }

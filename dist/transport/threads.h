@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <list>
 #include <memory>
 #include <string>
@@ -15,7 +16,9 @@ namespace tandem {
 
 class ThreadsNetwork {
  public:
-  explicit ThreadsNetwork(int size);
+  // What a sender should have on its way by default is little enough to be in a cache still when
+  // the receiver reads it.
+  explicit ThreadsNetwork(int size, std::size_t bytes_in_flight = 2 << 20);
   ~ThreadsNetwork();
 
   int size() const { return static_cast<int>(mailboxes_.size()); }
@@ -37,6 +40,7 @@ class ThreadsNetwork {
     std::list<ThreadsOperation*> sends, receives;
   };
 
+  std::size_t bytes_in_flight_;
   std::vector<std::unique_ptr<Monitor<Mailbox>>> mailboxes_;
   std::atomic<bool> failed_ = false;
   Monitor<std::string> reason_;

@@ -11,11 +11,11 @@
 
 namespace tandem::test {
 
-// Runs body(transport) on `size` ranks at once and waits for all; throws what the lowest rank
-// threw.
-inline void on_ranks(int size, const std::function<void(Transport&)>& body,
+// Runs body(transport) on `size` ranks of the network at once and waits for all; throws what the
+// lowest rank threw.
+inline void on_ranks(ThreadsNetwork& network, const std::function<void(Transport&)>& body,
                      const LinkSpeed& speed = {}) {
-  ThreadsNetwork network(size);
+  const int size = network.size();
   std::vector<std::exception_ptr> failures(static_cast<std::size_t>(size));
   {
     std::vector<Thread> threads;
@@ -32,6 +32,12 @@ inline void on_ranks(int size, const std::function<void(Transport&)>& body,
   }
   for (const auto& failure : failures)
     if (failure) std::rethrow_exception(failure);
+}
+
+inline void on_ranks(int size, const std::function<void(Transport&)>& body,
+                     const LinkSpeed& speed = {}) {
+  ThreadsNetwork network(size);
+  on_ranks(network, body, speed);
 }
 
 }  // namespace tandem::test

@@ -90,12 +90,12 @@ TEST_CASE("staging: a ring over a device gives the bits of a ring over host memo
   for (const std::string& name : compressor_names()) {
     const auto compressor = make_compressor(name);
     for (int ranks = 1; ranks <= 5; ++ranks)
-      for (const std::int64_t count : {0, 1, 7, 2047, 2048, 2049, 9'999, 400'003, 8'000'003}) {
-        if (count > 1'000'000 && ranks != 3) continue;  // goes round in parts
+      for (const std::int64_t count : {0, 1, 7, 2047, 2048, 2049, 9'999, 400'003}) {
         CAPTURE(name);
         CAPTURE(ranks);
         CAPTURE(count);
-        on_ranks(ranks, [&](Transport& t) {
+        ThreadsNetwork network(ranks, ranks % 2 == 0 ? 2 << 20 : 1);  // at once, or in parts
+        on_ranks(network, [&](Transport& t) {
           Spans spans;
           RingAllReduce ring(t, ranks, *compressor, spans);
           auto expected = gradient(count, t.rank());
