@@ -16,12 +16,13 @@
 namespace tandem {
 namespace {
 
-// "key <tab> value <tab> their checksum": what two runs have written into each other is no line.
 std::uint64_t checksum(std::string_view text) {
   std::uint64_t sum = 14695981039346656037U;  // FNV-1a
   for (const char c : text) sum = (sum ^ static_cast<unsigned char>(c)) * 1099511628211U;
   return sum;
 }
+
+// "key <tab> value <tab> their checksum": what two runs have written into each other is no line.
 std::string line_of(const std::string& key, const std::string& value) {
   const std::string entry = key + '\t' + value;
   return fmt::format("{}\t{:016x}", entry, checksum(entry));
@@ -59,10 +60,9 @@ std::optional<std::string> MemoFile::find(const std::string& key) const {
   return at == found_.end() ? std::nullopt : std::optional(at->second);
 }
 
-void MemoFile::add(const std::string& key, const std::string& value) {
+void MemoFile::add(const std::string& key, const std::string& value) const {
   require((key + value).find_first_of("\t\n") == std::string::npos,
           "'{}' and '{}' do not fit into a line of a file", key, value);
-  found_[key] = value;
   if (path_.empty()) return;
   std::error_code ignored;
   std::filesystem::create_directories(path_.parent_path(), ignored);

@@ -18,9 +18,10 @@ class MemoFile {
  public:
   explicit MemoFile(std::filesystem::path path);  // empty: nothing is kept
 
+  // What was there at construction; of several values, the last one.
   std::optional<std::string> find(const std::string& key) const;
-  // Neither has tabs or line breaks.
-  void add(const std::string& key, const std::string& value);
+  // For later runs. Neither has tabs or line breaks.
+  void add(const std::string& key, const std::string& value) const;
 
  private:
   std::filesystem::path path_;

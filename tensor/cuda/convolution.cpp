@@ -22,10 +22,10 @@ struct Convolutions::Plans {
 
   void run(const ConvolutionCall& call);
   Ready& ready_for(const ConvolutionCall& call);
-  Choice known_or_chosen(const CallKey& key, const ConvolutionCall& call,
-                         std::optional<dnn::Plan>& plan);
-  Choice choose(const ConvolutionCall& call, std::optional<dnn::Plan>& plan);
-  std::optional<dnn::Plan> plan_of(const ConvolutionCall& call, const Choice& choice);
+  ConvolutionChoice known_or_chosen(const CallKey& key, const ConvolutionCall& call,
+                                    std::optional<dnn::Plan>& plan);
+  ConvolutionChoice choose(const ConvolutionCall& call, std::optional<dnn::Plan>& plan);
+  std::optional<dnn::Plan> plan_of(const ConvolutionCall& call, const ConvolutionChoice& choice);
   void launch(const ConvolutionCall& call, const ConvolutionForm& form,
               std::optional<dnn::Plan>& plan);
 
@@ -47,7 +47,8 @@ void Convolutions::Plans::launch(const ConvolutionCall& call, const ConvolutionF
 }
 
 // Leaves the plan of what was chosen in `plan`.
-Choice Convolutions::Plans::choose(const ConvolutionCall& call, std::optional<dnn::Plan>& plan) {
+ConvolutionChoice Convolutions::Plans::choose(const ConvolutionCall& call,
+                                              std::optional<dnn::Plan>& plan) {
   ConvolutionCall trial = call;
   if (call.accumulate) {  // the output must survive the trials
     trial.accumulate = false;
@@ -55,8 +56,8 @@ Choice Convolutions::Plans::choose(const ConvolutionCall& call, std::optional<dn
         Tensor::empty(trial.output().shape(), trial.output().dtype(), trial.output().device());
   }
 
-  std::optional<Choice> best;
-  const auto compare = [&](Choice choice, std::optional<dnn::Plan> with) {
+  std::optional<ConvolutionChoice> best;
+  const auto compare = [&](ConvolutionChoice choice, std::optional<dnn::Plan> with) {
     if (!context.deterministic)
       choice.milliseconds = dnn::measure(context, [&] { launch(trial, choice.form, with); });
     if (best && choice.milliseconds >= best->milliseconds) return;
@@ -100,20 +101,21 @@ Choice Convolutions::Plans::choose(const ConvolutionCall& call, std::optional<dn
 }
 
 std::optional<dnn::Plan> Convolutions::Plans::plan_of(const ConvolutionCall& call,
-                                                      const Choice& choice) {
+                                                      const ConvolutionChoice& choice) {
   if (choice.form.unrolled) return std::nullopt;
   return dnn::plan_at(context, graph_of(call, choice.form), choice.place, choice.engine);
 }
 
 // What another worker has chosen, or an earlier process; else it is measured now. (A deterministic
 // context measures nothing.) May leave the plan in `plan`.
-Choice Convolutions::Plans::known_or_chosen(const CallKey& key, const ConvolutionCall& call,
-                                            std::optional<dnn::Plan>& plan) {
-  Choices& all = Choices::of(context.device);
+ConvolutionChoice Convolutions::Plans::known_or_chosen(const CallKey& key,
+                                                       const ConvolutionCall& call,
+                                                       std::optional<dnn::Plan>& plan) {
+  ConvolutionChoices& all = ConvolutionChoices::of(context.device);
   const std::lock_guard lock(all.mutex);
   if (const auto known = all.known.find(key); known != all.known.end()) return known->second;
 
-  std::optional<Choice> choice;
+  std::optional<ConvolutionChoice> choice;
   if (!context.deterministic) choice = all.recall(key);
   if (choice) plan = plan_of(call, *choice);
   if (!choice || (!plan && !choice->form.unrolled)) {
@@ -130,7 +132,7 @@ Convolutions::Plans::Ready& Convolutions::Plans::ready_for(const ConvolutionCall
   context.refuse_while_recording("the " + text_of(call));
 
   std::optional<dnn::Plan> plan;
-  const Choice choice = known_or_chosen(key, call, plan);
+  const ConvolutionChoice choice = known_or_chosen(key, call, plan);
   if (!plan && !choice.form.unrolled) {
     plan = plan_of(call, choice);
     if (!plan) throw SystemError("cuDNN cannot build a convolution that it has built before");

@@ -10,8 +10,8 @@
 namespace tandem::cuda {
 namespace {
 
-// Other GPUs and other versions of cuDNN have files of their own, and so have other ways to write
-// or to choose what is in them: then the number in the name is another.
+// Other GPUs, drivers and versions of cuDNN have files of their own, and so have other ways to
+// write or to choose what is in them: then the number in the name is another.
 std::filesystem::path file_for(int device) {
   const std::filesystem::path folder = cache_folder();
   if (folder.empty()) return {};
@@ -20,14 +20,17 @@ std::filesystem::path file_for(int device) {
   std::string name = gpu.name;
   std::ranges::replace_if(
       name, [](char c) { return c == ' ' || c == '/'; }, '-');
-  return folder / fmt::format("convolutions-1-{}-cudnn-{}.txt", name, cudnnGetVersion());
+  int driver = 0;
+  check(cudaDriverGetVersion(&driver), "asking for the driver's version");
+  return folder /
+         fmt::format("convolutions-1-{}-driver-{}-cudnn-{}.txt", name, driver, cudnnGetVersion());
 }
 
 std::string line_of(const CallKey& key) { return fmt::format("{}", fmt::join(key, " ")); }
 
 }  // namespace
 
-std::string text_of(const ConvolutionCall& call, const Choice& choice) {
+std::string text_of(const ConvolutionCall& call, const ConvolutionChoice& choice) {
   std::string text = fmt::format("{}: {}", text_of(call), choice.engine);
   if (choice.form.channels != call.channels())
     text += fmt::format(", {}{} channels", choice.form.folded ? "folded to " : "",
@@ -39,30 +42,30 @@ std::string text_of(const ConvolutionCall& call, const Choice& choice) {
   return text;
 }
 
-Choices& Choices::of(int device) {
+ConvolutionChoices& ConvolutionChoices::of(int device) {
   static std::mutex mutex;
-  static std::map<int, Choices> all;
+  static std::map<int, ConvolutionChoices> all;
   const std::lock_guard lock(mutex);
   return all.try_emplace(device, device).first->second;
 }
 
-Choices::Choices(int device) : file(file_for(device)) {}
+ConvolutionChoices::ConvolutionChoices(int device) : file(file_for(device)) {}
 
-std::optional<Choice> Choices::recall(const CallKey& key) const {
+std::optional<ConvolutionChoice> ConvolutionChoices::recall(const CallKey& key) const {
   const auto line = file.find(line_of(key));
   if (!line) return std::nullopt;
   std::istringstream words(*line);
-  Choice c;
+  ConvolutionChoice c;
   int filter_gradient = 0, heuristic = 0;
   words >> c.form.channels >> c.form.folded >> c.form.unrolled >> c.form.fused >> filter_gradient >>
       heuristic >> c.place.index >> c.milliseconds >> std::ws;
-  std::getline(words, c.engine);
+  if (!std::getline(words, c.engine)) return std::nullopt;
   c.form.filter_gradient = static_cast<Type>(filter_gradient);
   c.place.heuristic = static_cast<cudnnBackendHeurMode_t>(heuristic);
   return c;
 }
 
-void Choices::keep(const CallKey& key, const Choice& c) {
+void ConvolutionChoices::keep(const CallKey& key, const ConvolutionChoice& c) {
   file.add(
       line_of(key),
       fmt::format("{} {:d} {:d} {:d} {} {} {} {} {}", c.form.channels, c.form.folded,

@@ -13,27 +13,27 @@
 
 namespace tandem::cuda {
 
-struct Choice {
+struct ConvolutionChoice {
   ConvolutionForm form;
   dnn::EnginePlace place;  // of nothing where the form is unrolled
   std::string engine;
   float milliseconds = 0;  // 0 where nothing was measured
 };
 
-std::string text_of(const ConvolutionCall& call, const Choice& choice);
+std::string text_of(const ConvolutionCall& call, const ConvolutionChoice& choice);
 
 // Those for one GPU.
-struct Choices {
-  static Choices& of(int device);
-  explicit Choices(int device);
+struct ConvolutionChoices {
+  static ConvolutionChoices& of(int device);
+  explicit ConvolutionChoices(int device);
 
   // What an earlier process has chosen. Its engine may not be at its place any more.
-  std::optional<Choice> recall(const CallKey& key) const;
-  void keep(const CallKey& key, const Choice& choice);
+  std::optional<ConvolutionChoice> recall(const CallKey& key) const;
+  void keep(const CallKey& key, const ConvolutionChoice& choice);
 
   // Held while a worker measures: others would disturb it, and most likely want to know the same.
   std::mutex mutex;
-  std::unordered_map<CallKey, Choice, CallKeyHash> known;
+  std::unordered_map<CallKey, ConvolutionChoice, CallKeyHash> known;
   MemoFile file;
 };
 

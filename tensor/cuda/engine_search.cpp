@@ -82,8 +82,10 @@ std::optional<FoundEngine> search_engine(Context& context, const ConvolutionGrap
 std::optional<Plan> plan_at(Context& context, const ConvolutionGraph& convolution,
                             const EnginePlace& place, const std::string& engine) {
   std::vector<Engine> engines = Graph(context.dnn, convolution).engines(place.heuristic);
-  if (place.index >= engines.size() || engines[place.index].name != engine) return std::nullopt;
-  std::optional<Plan> plan = Plan::build(context.dnn, std::move(engines[place.index]));
+  if (place.index >= engines.size()) return std::nullopt;
+  Engine& found = engines[place.index];
+  if (found.name != engine || !suits(context, found)) return std::nullopt;
+  std::optional<Plan> plan = Plan::build(context.dnn, std::move(found));
   if (!plan || !fits(*plan)) return std::nullopt;
   return plan;
 }

@@ -31,7 +31,7 @@ std::optional<FoundEngine> search_engine(Context& context, const ConvolutionGrap
                                          const Operands& operands);
 
 // The plan of an engine that was found before. Nothing where another one is at its place now, or
-// where it cannot do it any more.
+// where it does not do any more.
 std::optional<Plan> plan_at(Context& context, const ConvolutionGraph& convolution,
                             const EnginePlace& place, const std::string& engine);
 

@@ -158,6 +158,17 @@ TEST_CASE("rank reports: what is sent to rank 0 is what was measured, by its clo
   CHECK(read.communication_events.empty());
 }
 
+TEST_CASE("calibration: with helpers, and where a GPU compresses") {
+  const auto compressor = make_quant8();
+  on_ranks(2, [&](Transport& t) {
+    ThreadPool helpers(2);
+    t.set_helpers(&helpers);
+    const bool on_host = false;
+    CHECK(calibrate(t, 2, *compressor, on_host).gamma > 0);
+    CHECK(calibrate(t, 1, *compressor, on_host).gamma > 0);
+  });
+}
+
 // Only from below: a loaded machine can take longer, but nothing makes a link faster.
 TEST_CASE("calibration: all ranks agree, and nothing is faster than the link") {
   const auto compressor = make_trunc16();
@@ -166,7 +177,8 @@ TEST_CASE("calibration: all ranks agree, and nothing is faster than the link") {
       3,
       [&](Transport& t) {
         CHECK(clock_offset(t) == Clock::duration{});  // one machine, one clock
-        costs[static_cast<std::size_t>(t.rank())] = calibrate(t, 3, *compressor, true);
+        const bool on_host = true;
+        costs[static_cast<std::size_t>(t.rank())] = calibrate(t, 3, *compressor, on_host);
       },
       parse_link("400mbit/200us"));
   for (const NetworkCost& c : costs) {
