@@ -4,28 +4,22 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
-#include <cstdint>
 #include <cstdlib>
 #include <fstream>
-#include <string_view>
+#include <span>
 #include <system_error>
 #include <utility>
 
 #include "tensor/error.h"
+#include "tensor/hash.h"
 
 namespace tandem {
 namespace {
 
-std::uint64_t checksum(std::string_view text) {
-  std::uint64_t sum = 14695981039346656037U;  // FNV-1a
-  for (const char c : text) sum = (sum ^ static_cast<unsigned char>(c)) * 1099511628211U;
-  return sum;
-}
-
-// "key <tab> value <tab> their checksum": what two runs have written into each other is no line.
+// "key <tab> value <tab> their hash": what two runs have written into each other is no line.
 std::string line_of(const std::string& key, const std::string& value) {
   const std::string entry = key + '\t' + value;
-  return fmt::format("{}\t{:016x}", entry, checksum(entry));
+  return fmt::format("{}\t{:016x}", entry, hash_of(std::as_bytes(std::span(entry))));
 }
 
 std::filesystem::path in_environment(const char* variable) {

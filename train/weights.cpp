@@ -7,6 +7,7 @@
 #include <map>
 #include <span>
 
+#include "tensor/hash.h"
 #include "train/safetensors.h"
 
 namespace tandem {
@@ -100,11 +101,10 @@ std::string first_not_finite(const ParameterSet& parameters) {
 }
 
 std::string weights_hash(const ParameterSet& parameters) {
-  std::uint64_t hash = 0xcbf29ce484222325ULL;
+  std::uint64_t hash = kHashOfNothing;
   for (const Parameter* p : parameters.all()) {
     const std::vector<float> values = p->value.to_host<float>();
-    for (const std::byte byte : std::as_bytes(std::span(values)))
-      hash = (hash ^ static_cast<std::uint64_t>(byte)) * 0x100000001b3ULL;
+    hash = hash_of(std::as_bytes(std::span(values)), hash);
   }
   return fmt::format("{:016x}", hash);
 }

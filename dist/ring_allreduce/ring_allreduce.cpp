@@ -108,8 +108,7 @@ void RingAllReduce::go_round(Staging& values) {
       }
   }
   for (Slot& slot : slots_)
-    for (Request& sent : slot.sent)
-      if (sent) transport_.wait(sent);
+    for (Request& sent : slot.sent) transport_.wait(sent);
 }
 
 // Step 0 sends what this rank has itself.

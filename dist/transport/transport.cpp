@@ -8,6 +8,7 @@ std::string name_of_rank(int rank) {
 }
 
 void Transport::await(Request& request, double seconds) {
+  if (!request) return;
   Request* const one[] = {&request};
   if (!wait_any_until(one, Clock::now() + from_seconds(seconds)))
     throw SystemError("{} for {:g} s (--stall-timeout)",

@@ -72,7 +72,8 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("ring parts: all segments in their order, enough in each, none longer than the last") {
+TEST_CASE(
+    "ring parts: all segments in their order, enough in each, none longer than the one before") {
   for (std::size_t all = 0; all <= 100; ++all)
     for (std::size_t enough = 1; enough <= 12; ++enough) {
       const auto parts = ring_parts(all, enough);
