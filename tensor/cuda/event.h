@@ -44,7 +44,7 @@ class CudaEvent : public Event {
 
   void wait() const override {
     using Time = std::chrono::steady_clock;
-    constexpr int kLooks = 10;
+    constexpr int kLooks = 50;
     constexpr auto kPause = std::chrono::microseconds(20);  // whoever asks holds up the others
     cudaError_t status = cudaEventQuery(event_);
     for (int look = 0; look < kLooks && status == cudaErrorNotReady; ++look) {
