@@ -76,11 +76,13 @@ class FirstFailure {
 };
 
 void run_on_threads(const RankOptions& o, const std::function<void(Communication&)>& body) {
-  ThreadsNetwork network(o.ranks);
+  const int threads = communication_threads(o.ranks);
+  ThreadsNetwork network(o.ranks,
+                         static_cast<std::size_t>(threads) * ThreadsNetwork::kBytesPerCore);
   FirstFailure failure;
   const auto run = [&](int rank) {
     try {
-      ThreadPool helpers(communication_threads(o.ranks));
+      ThreadPool helpers(threads);
       Communication communication([&] { return prepare(network.transport(rank), o, helpers); });
       body(communication);
     } catch (...) {

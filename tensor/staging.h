@@ -10,8 +10,8 @@
 //                                            own values          to be put back
 //
 // One thread at a time makes the calls, in this order: begin; finite; for each segment wait, and
-// put once its bytes are final; finish. Either all segments are put or none. Whoever begins may
-// leave the rest to another thread.
+// put once its bytes are final; settle, where any were borrowed; finish. Either all segments are
+// put or none. Whoever begins may leave the rest to another thread.
 #pragma once
 
 #include <cstddef>
@@ -19,6 +19,7 @@
 #include <span>
 #include <vector>
 
+#include "tensor/error.h"
 #include "tensor/event.h"
 #include "tensor/tensor.h"
 
@@ -59,6 +60,17 @@ class Staging {
   virtual std::span<std::byte> packed(std::int64_t segment) = 0;
   // The bytes are what the values are to become.
   virtual void put(std::int64_t segment) = 0;
+
+  // Whether sums that lie elsewhere on the host had better be taken from there than be copied
+  // first.
+  virtual bool borrows() const { return false; }
+  // Like put(), for bytes that lie anywhere on the host and stay as they are until settle().
+  virtual void put_borrowed(std::int64_t segment, std::span<const std::byte> bytes) {
+    require(false, "segment {}: {} bytes are lent to who does not borrow", segment, bytes.size());
+  }
+  // Waits until all that was borrowed has been read.
+  virtual void settle() {}
+
   // The event after which the values are what was put. Null where they are already.
   virtual EventPtr finish() = 0;
 };

@@ -6,13 +6,6 @@
 #include "dist/compress/hop.h"
 
 namespace tandem {
-namespace {
-
-// So many segments of every share go round at a time at least: one is added, one is on its way.
-constexpr std::size_t kTogether = 2;
-
-}  // namespace
-
 RingAllReduce::RingAllReduce(Transport& transport, int ranks, const Compressor& compressor,
                              Spans& spans)
     : transport_(transport),
@@ -24,19 +17,22 @@ RingAllReduce::RingAllReduce(Transport& transport, int ranks, const Compressor& 
       host_(compressor, spans),
       plan_(ring_plan(transport.rank(), ranks)),
       cut_(0, ranks),
-      segments_{.length = cut_.segment_length()} {}
+      segments_{.length = cut_.segment_length()},
+      loans_(plan_.size()) {}
 
 const Segments& RingAllReduce::segments(std::int64_t count) {
   if (count == cut_.count()) return segments_;
   cut_ = Cut(count, ranks_);
   const std::size_t bytes = std::max<std::size_t>(1, compressor_.bytes(cut_.longest_segment()));
   parts_ = ring_parts(static_cast<std::size_t>(cut_.segments_of_share(0)),  // no share has more
-                      std::max(kTogether, transport_.bytes_in_flight() / bytes));
-  slots_.clear();
-  slots_.resize(parts_.empty() ? 0 : parts_.front().size);
-  for (Slot& slot : slots_) {
-    slot.partial.resize(bytes);
-    slot.sent.resize(static_cast<std::size_t>(ranks_));
+                      std::max<std::size_t>(1, transport_.bytes_in_flight() / bytes));
+  for (std::size_t p = 0; p < slots_.size(); ++p) {
+    slots_[p].clear();
+    slots_[p].resize(p < parts_.size() ? parts_[p].size : 0);
+    for (Slot& slot : slots_[p]) {
+      slot.partial.resize(bytes);
+      slot.sent.resize(static_cast<std::size_t>(ranks_));
+    }
   }
 
   // Of the share that it sends first this rank needs its own values first, then of those that it
@@ -61,21 +57,30 @@ void RingAllReduce::sum(Staging& values) {
   try {
     go_round(values);
   } catch (const JobFailed&) {
-    give_up();
+    give_up(values);
     throw;
   } catch (const std::exception& e) {
     transport_.fail(e.what());  // first: else others take a later message for one that is given up
-    give_up();
+    give_up(values);
     throw;
   }
 }
 
 // Whoever owns the values may end them from now on. A send may last until the neighbour has given
 // up what it receives: that is given up first, or all could wait in a circle.
-void RingAllReduce::give_up() {
-  for (Slot& slot : slots_) slot.received.reset();
-  for (Slot& slot : slots_)
-    for (Request& sent : slot.sent) sent.reset();
+void RingAllReduce::give_up(Staging& values) {
+  try {
+    values.settle();
+  } catch (const std::exception&) {  // a device that has failed reads nothing any more
+  }
+  for (auto& slots : slots_)
+    for (Slot& slot : slots) slot.received.reset();
+  for (auto& loans : loans_)
+    for (Loan& loan : loans) loan.received.reset();
+  for (auto& slots : slots_)
+    for (Slot& slot : slots)
+      for (Request& sent : slot.sent) sent.reset();
+  for (auto& loans : loans_) loans.clear();
 }
 
 void RingAllReduce::go_round(Staging& values) {
@@ -86,37 +91,43 @@ void RingAllReduce::go_round(Staging& values) {
     }
     return;
   }
-  for (std::size_t k = 0; k < slots_.size(); ++k) begin_receive(0, k, slots_[k], values);
-  for (std::size_t k = 0; k < slots_.size(); ++k) send_own(k, slots_[k], values);
-
-  // What a step has received is sent in the next one, segment by segment: while one is added, the
-  // next ones are on their way. In the last step the next part follows.
-  for (std::size_t p = 0; p < parts_.size(); ++p) {
-    const auto [first, size] = parts_[p];
-    const std::size_t next = first + size,
-                      next_size = p + 1 < parts_.size() ? parts_[p + 1].size : 0;
-    for (std::size_t step = 0; step < plan_.size(); ++step)
-      for (std::size_t k = 0; k < size; ++k) {
-        Slot& slot = slots_[k];
-        take_in(step, first + k, slot, values);
-        if (step + 1 < plan_.size()) {
-          begin_receive(step + 1, first + k, slot, values);
-        } else if (k < next_size) {
-          begin_receive(0, next + k, slot, values);
-          send_own(next + k, slot, values);
-        }
-      }
+  // Each part is added up while the complete sums of the one before make their round.
+  const std::size_t half = plan_.size() / 2;
+  for (std::size_t p = 0; p <= parts_.size(); ++p) {
+    if (p < parts_.size()) set_out(p, values);
+    for (std::size_t step = 0; step < half; ++step) {
+      if (p > 0) take_step(half + step, p - 1, values);
+      if (p < parts_.size()) take_step(step, p, values);
+    }
   }
-  for (Slot& slot : slots_)
-    for (Request& sent : slot.sent) transport_.wait(sent);
+  for (auto& slots : slots_)
+    for (Slot& slot : slots)
+      for (Request& sent : slot.sent) transport_.wait(sent);
+  return_loans(values);
 }
 
 // Step 0 sends what this rank has itself.
-void RingAllReduce::send_own(std::size_t i, Slot& slot, Staging& values) {
-  const auto own = segment(plan_[0].send_share, i);
-  if (!own) return;
-  values.wait(*own);
-  send(plan_[0].send_share, slot, values.packed(*own));
+void RingAllReduce::set_out(std::size_t p, Staging& values) {
+  auto& slots = slots_[p % slots_.size()];
+  const auto [first, size] = parts_[p];
+  for (std::size_t k = 0; k < size; ++k) begin_receive(0, first + k, slots[k], values);
+  const int share = plan_[0].send_share;
+  for (std::size_t k = 0; k < size; ++k)
+    if (const auto own = segment(share, first + k)) {
+      values.wait(*own);
+      send(share, slots[k], values.packed(*own));
+    }
+}
+
+// What a step has received is sent in the next one, segment by segment: while one is added, the
+// next ones are on their way.
+void RingAllReduce::take_step(std::size_t step, std::size_t p, Staging& values) {
+  auto& slots = slots_[p % slots_.size()];
+  const auto [first, size] = parts_[p];
+  for (std::size_t k = 0; k < size; ++k) {
+    take_in(step, first + k, slots[k], values);
+    if (step + 1 < plan_.size()) begin_receive(step + 1, first + k, slots[k], values);
+  }
 }
 
 void RingAllReduce::send(int share, Slot& slot, std::span<const std::byte> bytes) {
@@ -137,7 +148,8 @@ void RingAllReduce::begin_receive(std::size_t step, std::size_t i, Slot& slot, S
         transport_.receive_in_place(left_, Tag::ring, std::span(slot.partial).first(place.size()));
   } else {
     transport_.wait(slot.sent[static_cast<std::size_t>(share)]);
-    slot.received = transport_.receive(left_, Tag::ring, place);
+    slot.received = values.borrows() ? transport_.receive_in_place(left_, Tag::ring, place)
+                                     : transport_.receive(left_, Tag::ring, place);
   }
 }
 
@@ -154,10 +166,36 @@ void RingAllReduce::take_in(std::size_t step, std::size_t i, Slot& slot, Staging
     const Spans::Scope span(spans_, SpanKind::compress);
     add_received(compressor_, slot.received->message(), cut_.elements_of(*coming), place,
                  transport_.helpers());
+    slot.received.reset();
   }
+  const bool complete = now.completes || !partial;
+  if (complete && values.borrows()) return lend(step, *coming, slot, values);
   slot.received.reset();
   if (step + 1 < plan_.size()) send(now.receive_share, slot, place);
-  if (now.completes || !partial) values.put(*coming);
+  if (complete) values.put(*coming);
+}
+
+// Sends a complete sum on from where it is, and puts it from there.
+void RingAllReduce::lend(std::size_t step, std::int64_t segment, Slot& slot, Staging& values) {
+  Loan& loan = loans_[step].emplace_back();
+  loan.received = std::move(slot.received);
+  const std::span<const std::byte> bytes =
+      loan.received ? loan.received->message() : values.packed(segment);
+  if (step + 1 < plan_.size()) loan.sent = transport_.send(right_, Tag::ring, bytes);
+  values.put_borrowed(segment, bytes);
+}
+
+// What was received last is returned first: the neighbour has not lent that to anyone, and so none
+// waits for one who waits for him.
+void RingAllReduce::return_loans(Staging& values) {
+  values.settle();
+  for (std::size_t step = loans_.size(); step-- > 0;) {
+    for (Loan& loan : loans_[step]) {
+      transport_.wait(loan.sent);
+      loan.received.reset();
+    }
+    loans_[step].clear();
+  }
 }
 
 std::optional<std::int64_t> RingAllReduce::segment(int share, std::size_t i) const {

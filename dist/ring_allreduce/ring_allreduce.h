@@ -6,6 +6,7 @@
 // their sum is final.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -36,19 +37,29 @@ class RingAllReduce {
 
  private:
   // What happens to the segment of one number in every share, one step after the other. When it has
-  // gone round, the slot is free for one of the next part.
+  // gone round, the slot is free for one of the part after the next.
   struct Slot {
     std::vector<std::byte> partial;  // a sum that this rank's values are still missing from
     std::vector<Request> sent;       // by share; waited for when its memory is to be used again
     Request received;
   };
 
+  // A complete sum that stays where its owner has it while others read it there: this rank's device
+  // and its right neighbour.
+  struct Loan {
+    Request received;  // ends when this rank gives it back; none where this rank is the owner
+    Request sent;      // done when the neighbour has given it back; none in the last step
+  };
+
   void go_round(Staging& values);
-  void give_up();
-  void send_own(std::size_t i, Slot& slot, Staging& values);
+  void give_up(Staging& values);
+  void set_out(std::size_t part, Staging& values);
+  void take_step(std::size_t step, std::size_t part, Staging& values);
   void send(int share, Slot& slot, std::span<const std::byte> bytes);
   void begin_receive(std::size_t step, std::size_t i, Slot& slot, Staging& values);
   void take_in(std::size_t step, std::size_t i, Slot& slot, Staging& values);
+  void lend(std::size_t step, std::int64_t segment, Slot& slot, Staging& values);
+  void return_loans(Staging& values);
 
   // Segment number i of a share; none if the share has fewer.
   std::optional<std::int64_t> segment(int share, std::size_t i) const;
@@ -63,7 +74,9 @@ class RingAllReduce {
   Cut cut_;
   Segments segments_;
   std::vector<RingPart> parts_;
-  std::vector<Slot> slots_;  // as many as the longest part needs
+  // For parts of even and of odd number, as many as the longest needs.
+  std::array<std::vector<Slot>, 2> slots_;
+  std::vector<std::vector<Loan>> loans_;  // by step
 };
 
 }  // namespace tandem

@@ -14,6 +14,8 @@ struct Announcement {
   std::size_t bytes;
 };
 
+constexpr std::size_t kAtWork = 1 << 20;  // what a rank adds while the card sends the next
+
 class Link;
 
 struct LinkOperation final : Operation {
@@ -45,7 +47,7 @@ class Link : public Transport {
   int node(int rank) const override { return inner_->node(rank); }
   std::size_t bytes_in_flight() const override {
     const double on_the_wire = speed_.bytes_per_s * speed_.latency_s;
-    return inner_->bytes_in_flight() + static_cast<std::size_t>(2 * on_the_wire);
+    return inner_->bytes_in_flight() + kAtWork + static_cast<std::size_t>(2 * on_the_wire);
   }
   void fail(const std::string& reason) override { inner_->fail(reason); }
 

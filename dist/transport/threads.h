@@ -16,9 +16,11 @@ namespace tandem {
 
 class ThreadsNetwork {
  public:
-  // What a sender should have on its way by default is little enough to be in a cache still when
-  // the receiver reads it.
-  explicit ThreadsNetwork(int size, std::size_t bytes_in_flight = 2 << 20);
+  // What a core of the sender should have on its way: little enough to be in a cache still when the
+  // receiver reads it.
+  static constexpr std::size_t kBytesPerCore = 1 << 20;
+
+  explicit ThreadsNetwork(int size, std::size_t bytes_in_flight = kBytesPerCore);
   ~ThreadsNetwork();
 
   int size() const { return static_cast<int>(mailboxes_.size()); }

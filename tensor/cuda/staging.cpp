@@ -1,12 +1,15 @@
 #include "tensor/cuda/staging.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace tandem::cuda {
 namespace {
 
 constexpr std::int64_t kCopyBytes = 4 << 20;  // 80 µs on the way to the host
 constexpr std::size_t kAhead = 4;             // copies
+// Shorter segments are copied by the host sooner than it learns that the GPU has read them.
+constexpr std::size_t kBorrowBytes = 64 << 10;
 
 }  // namespace
 
@@ -82,6 +85,7 @@ void CudaStaging::make_groups(const Segments& segments) {
   const auto whole = [&](std::int64_t segment) { return (segment + 1) * length_ <= count_; };
   used_ = queued_ = arrived_ = 0;
   group_of_.resize(static_cast<std::size_t>(all));
+  from_.resize(static_cast<std::size_t>(all));
   const auto add = [&](std::int64_t segment) {
     Group* last = used_ > 0 ? &groups_[used_ - 1] : nullptr;
     const std::int64_t distance = last ? segment - last->at(last->segments - 1) : 0;
@@ -104,23 +108,37 @@ void CudaStaging::make_groups(const Segments& segments) {
     for (const std::int64_t segment : segments.order) add(segment);
 }
 
-// Between the same places on the GPU and on the host.
-void CudaStaging::copy(const Group& group, cudaMemcpyKind direction, const Stream& stream) {
-  const std::span<std::byte> first = packed(group.first);
-  std::byte* const on_gpu =
-      (packed_ ? packed_.get() : values_.raw()) + (first.data() - host_.get());
-  const bool to_host = direction == cudaMemcpyDeviceToHost;
-  const std::size_t pitch = static_cast<std::size_t>(group.distance) * first.size();
-  check(cudaMemcpy2DAsync(to_host ? first.data() : on_gpu, pitch, to_host ? on_gpu : first.data(),
-                          pitch, first.size(), static_cast<std::size_t>(group.segments), direction,
-                          stream.get()),
-        to_host ? "copying segments to the host" : "copying segments to the GPU");
+// Where a segment's packed bytes are, or its values where nothing is packed.
+std::byte* CudaStaging::on_gpu(std::int64_t segment) {
+  return (packed_ ? packed_.get() : values_.raw()) + (packed(segment).data() - host_.get());
 }
 
 void CudaStaging::copy_to_host(std::size_t groups) {
   for (; queued_ < std::min(groups, used_); ++queued_) {
-    copy(groups_[queued_], cudaMemcpyDeviceToHost, out_);
-    groups_[queued_].arrived.record(out_.get());
+    Group& group = groups_[queued_];
+    const std::span<std::byte> to = packed(group.first);
+    const std::size_t pitch = static_cast<std::size_t>(group.distance) * to.size();
+    check(cudaMemcpy2DAsync(to.data(), pitch, on_gpu(group.first), pitch, to.size(),
+                            static_cast<std::size_t>(group.segments), cudaMemcpyDeviceToHost,
+                            out_.get()),
+          "copying segments to the host");
+    group.arrived.record(out_.get());
+  }
+}
+
+// Segments that lie on the host at the same distance as on the GPU go in one copy.
+void CudaStaging::copy_back(const Group& group) {
+  const std::size_t bytes = packed(group.first).size();
+  const std::size_t pitch = static_cast<std::size_t>(group.distance) * bytes;
+  for (std::int64_t begin = 0, end = 0; begin < group.segments; begin = end) {
+    const std::byte* const from = from_[static_cast<std::size_t>(group.at(begin))];
+    const auto rows = [&] { return static_cast<std::size_t>(end - begin); };
+    do ++end;
+    while (end < group.segments &&
+           from_[static_cast<std::size_t>(group.at(end))] == from + rows() * pitch);
+    check(cudaMemcpy2DAsync(on_gpu(group.at(begin)), pitch, from, pitch, bytes, rows(),
+                            cudaMemcpyHostToDevice, back_.get()),
+          "copying segments to the GPU");
   }
 }
 
@@ -173,10 +191,24 @@ std::span<std::byte> CudaStaging::packed(std::int64_t segment) {
           packed_bytes(packing_, std::min(length_, count_ - first), block_)};
 }
 
-void CudaStaging::put(std::int64_t segment) {
+void CudaStaging::put(std::int64_t segment) { put_borrowed(segment, packed(segment)); }
+
+bool CudaStaging::borrows() const {
+  return packed_bytes(packing_, length_, block_) >= kBorrowBytes;
+}
+
+void CudaStaging::put_borrowed(std::int64_t segment, std::span<const std::byte> bytes) {
   put_ = true;
+  borrowed_ |= bytes.data() != packed(segment).data();
+  from_[static_cast<std::size_t>(segment)] = bytes.data();
   Group& group = groups_[group_of_[static_cast<std::size_t>(segment)]];
-  if (--group.to_put == 0) copy(group, cudaMemcpyHostToDevice, back_);
+  if (--group.to_put == 0) copy_back(group);
+}
+
+void CudaStaging::settle() {
+  if (!std::exchange(borrowed_, false)) return;
+  settled_.record(back_.get());
+  settled_.wait();
 }
 
 EventPtr CudaStaging::finish() {

@@ -19,6 +19,7 @@
 //   - packed values on the host: a segment belongs to the host from wait() to put(). Then a copy
 //     reads it; what the next begin() queues waits for that, and begin() itself where the host is
 //     to fill it.
+//   - borrowed bytes: a copy reads them until settle() has returned.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -45,6 +46,9 @@ class CudaStaging : public Staging {
   void wait(std::int64_t segment) override;
   std::span<std::byte> packed(std::int64_t segment) override;
   void put(std::int64_t segment) override;
+  bool borrows() const override;
+  void put_borrowed(std::int64_t segment, std::span<const std::byte> bytes) override;
+  void settle() override;
   EventPtr finish() override;
 
  private:
@@ -88,14 +92,16 @@ class CudaStaging : public Staging {
 
     std::int64_t at(std::int64_t i) const { return first + i * distance; }
   };
-  void copy(const Group& group, cudaMemcpyKind direction, const Stream& stream);
+  void copy_back(const Group& group);
+  std::byte* on_gpu(std::int64_t segment);
 
   std::deque<Group> groups_;  // in the order in which they come to the host
   // So many; of them, on their way to the host; known to be there.
   std::size_t used_ = 0, queued_ = 0, arrived_ = 0;
-  std::vector<std::size_t> group_of_;  // segments
-  bool put_ = false;
-  CudaEvent packed_all_;
+  std::vector<std::size_t> group_of_;   // segments
+  std::vector<const std::byte*> from_;  // segments that were put
+  bool put_ = false, borrowed_ = false;
+  CudaEvent packed_all_, settled_;
   std::shared_ptr<EventPool> events_ = std::make_shared<EventPool>();
   EventPtr last_;  // behind all that was put; null before the first time
 };

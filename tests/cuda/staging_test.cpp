@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -103,6 +104,54 @@ TEST_CASE("cuda: staging: the next values may set out before the last ones are b
       CHECK(tensors[round].to_host<float>() == expected);
     }
   }
+}
+
+TEST_CASE("cuda: staging: long segments are taken from where another worker has them") {
+  constexpr std::int64_t kCount = 8'000'003;
+  const Device device = cuda_device({});
+  for (const auto& [packing, name] : kPackings) {
+    CAPTURE(name);
+    const auto compressor = make_compressor(name);
+    Segments segments{.length = 128 * kBlock};
+    for (std::int64_t first = 0; first < kCount; first += segments.length)
+      segments.order.push_back(first / segments.length);
+    const auto lender = device.backend().make_staging(packing, kCount, kBlock);
+    const auto borrower = device.backend().make_staging(packing, kCount, kBlock);
+    for (const std::uint64_t round : {1, 2}) {
+      const auto lent = Tensor::from(gradient(kCount, round), {kCount}, device);
+      const auto tensor = Tensor::from(gradient(kCount, 10 + round), {kCount}, device);
+      const EventPtr ready = device.backend().record_event();
+      lender->begin(lent, ready, segments);
+      borrower->begin(tensor, ready, segments);
+      REQUIRE(lender->finite());
+      REQUIRE(borrower->finite());
+      CHECK(borrower->borrows());
+      for (const std::int64_t segment : segments.order) {
+        lender->wait(segment);
+        borrower->wait(segment);
+        if (segment % 3 == 0) {
+          std::ranges::copy(lender->packed(segment), borrower->packed(segment).data());
+          borrower->put(segment);
+        } else {
+          borrower->put_borrowed(segment, lender->packed(segment));
+        }
+      }
+      borrower->settle();
+      for (const std::int64_t segment : segments.order)  // it has been read
+        std::ranges::fill(lender->packed(segment), std::byte{0xff});
+      lender->finish();
+      device.backend().wait_for(borrower->finish());
+      std::vector<float> expected = gradient(kCount, round);
+      round_to_compressed(*compressor, expected);
+      CHECK(tensor.to_host<float>() == expected);
+    }
+  }
+  const auto staging = device.backend().make_staging(Packing::none, 10'000, kBlock);
+  staging->begin(Tensor::zeros({10'000}, Dtype::f32, device), device.backend().record_event(),
+                 segments_of(10'000));
+  CHECK(!staging->borrows());
+  CHECK(staging->finite());
+  staging->finish();
 }
 
 TEST_CASE("cuda: staging: what is not finite is found, and the values can be asked for") {

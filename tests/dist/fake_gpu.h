@@ -1,7 +1,8 @@
 // A device that the host cannot reach, for tests without one: the CPU, but gradients take the way
 // that they take from a GPU, and the worst one that is allowed. A segment's bytes are there when
 // they are waited for and not earlier, and values change when the event behind them is waited for
-// and not earlier. Whoever touches bytes that are not his, now or later, is told so.
+// and not earlier. Borrowed bytes are read when it is settled, and not earlier. Whoever touches
+// bytes that are not his, now or later, is told so.
 #pragma once
 
 #include <algorithm>
@@ -33,9 +34,10 @@ class LateEvent : public Event {
 
 class FakeStaging : public Staging {
  public:
-  FakeStaging(std::unique_ptr<Compressor> compressor, std::int64_t count)
+  FakeStaging(std::unique_ptr<Compressor> compressor, std::int64_t count, bool borrows)
       : compressor_(std::move(compressor)),
         count_(count),
+        borrows_(borrows),
         host_(compressor_->bytes(count)),
         sums_(host_.size()) {
     require(packed_bytes(compressor_->packing(), count, kBlock) == host_.size(), "packed size");
@@ -89,14 +91,35 @@ class FakeStaging : public Staging {
     std::copy(from.begin(), from.end(), to.begin());
   }
 
+  bool borrows() const override { return borrows_; }
+
+  void put_borrowed(std::int64_t segment, std::span<const std::byte> bytes) override {
+    if (bytes.data() == packed(segment).data()) return put(segment);
+    require(borrows_, "who does not borrow was lent segment {}", segment);
+    require(state(segment) == State::arrived, "segment {} is lent, but its own not there", segment);
+    state(segment) = State::borrowed;
+    ++put_;
+    borrowed_.emplace_back(segment, bytes);
+  }
+
+  void settle() override {
+    for (const auto& [segment, bytes] : borrowed_)
+      std::copy(bytes.begin(), bytes.end(), of(sums_, segment).begin());
+    borrowed_.clear();
+  }
+
   EventPtr finish() override {
     begun_ = false;
+    require(borrowed_.empty(), "{} segments were borrowed for ever", borrowed_.size());
     require(put_ == 0 || put_ == states_.size(), "{} segments of {} were put", put_,
             states_.size());
     const bool back = put_ > 0;
     last_ = std::make_shared<LateEvent>([this, back, values = std::move(values_)] {
       if (!back) return;
-      require(host_ == sums_, "what had been put was written again");
+      for (std::int64_t segment = 0; segment < std::ssize(states_); ++segment)
+        require(state(segment) == State::borrowed ||
+                    std::ranges::equal(of(host_, segment), of(sums_, segment)),
+                "segment {}, which had been put, was written again", segment);
       compressor_->decompress(sums_, values.span<float>());
     });
     values_ = Tensor();
@@ -104,7 +127,7 @@ class FakeStaging : public Staging {
   }
 
  private:
-  enum class State { coming, arrived, put };
+  enum class State { coming, arrived, put, borrowed };
   static constexpr std::byte kNobodys{0xa5};
 
   State& state(std::int64_t segment) { return states_.at(static_cast<std::size_t>(segment)); }
@@ -124,18 +147,20 @@ class FakeStaging : public Staging {
 
   std::unique_ptr<Compressor> compressor_;
   std::int64_t count_;
+  bool borrows_;
   Tensor values_;
   Segments segments_;
   std::vector<State> states_;  // by segment
   std::size_t arrived_ = 0, put_ = 0;
   bool begun_ = false;
   std::vector<std::byte> host_, sums_;
+  std::vector<std::pair<std::int64_t, std::span<const std::byte>>> borrowed_;
   EventPtr last_;
 };
 
 class FakeGpu : public CpuBackend {
  public:
-  FakeGpu() : CpuBackend(1) {}
+  explicit FakeGpu(bool borrows) : CpuBackend(1), borrows_(borrows) {}
 
   const char* name() const override { return "fake"; }
   bool is_cpu() const override { return false; }
@@ -151,11 +176,15 @@ class FakeGpu : public CpuBackend {
     require(block == kBlock, "blocks of {} elements", block);
     for (const std::string& name : compressor_names())
       if (auto compressor = make_compressor(name); compressor->packing() == packing)
-        return std::make_unique<FakeStaging>(std::move(compressor), count);
+        return std::make_unique<FakeStaging>(std::move(compressor), count, borrows_);
     return nullptr;
   }
+
+ private:
+  bool borrows_;
 };
 
-inline Device fake_gpu() { return Device(std::make_shared<FakeGpu>()); }
+inline Device fake_gpu() { return Device(std::make_shared<FakeGpu>(true)); }
+inline Device fake_gpu_that_copies() { return Device(std::make_shared<FakeGpu>(false)); }
 
 }  // namespace tandem::test

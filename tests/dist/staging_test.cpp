@@ -94,23 +94,29 @@ TEST_CASE("staging: a ring over a device gives the bits of a ring over host memo
         CAPTURE(name);
         CAPTURE(ranks);
         CAPTURE(count);
-        ThreadsNetwork network(ranks, ranks % 2 == 0 ? 2 << 20 : 1);  // at once, or in parts
-        on_ranks(network, [&](Transport& t) {
+        const auto sum_on = [&](Transport& t) {
           Spans spans;
           RingAllReduce ring(t, ranks, *compressor, spans);
           auto expected = gradient(count, t.rank());
           ring.sum(expected);
 
-          const Device device = fake_gpu();
-          const auto staging = device.backend().make_staging(compressor->packing(), count, kBlock);
-          for (int round = 0; round < 2; ++round) {  // a ring is used many times
-            const Tensor values = Tensor::from(gradient(count, t.rank()), {count}, device);
-            staging->begin(values, device.backend().record_event(), ring.segments(count));
-            ring.sum(*staging);
-            device.backend().wait_for(staging->finish());
-            REQUIRE(same_bits(values.to_host<float>(), expected));
+          for (const Device& device : {fake_gpu(), fake_gpu_that_copies()}) {
+            const auto staging =
+                device.backend().make_staging(compressor->packing(), count, kBlock);
+            for (int round = 0; round < 2; ++round) {  // a ring is used many times
+              const Tensor values = Tensor::from(gradient(count, t.rank()), {count}, device);
+              staging->begin(values, device.backend().record_event(), ring.segments(count));
+              ring.sum(*staging);
+              device.backend().wait_for(staging->finish());
+              REQUIRE(same_bits(values.to_host<float>(), expected));
+            }
           }
-        });
+        };
+        for (const std::size_t in_flight : {2 << 20, 1})  // at once, or in parts
+          for (const char* link : {"none", "100gbit/10us"}) {
+            ThreadsNetwork network(ranks, in_flight);
+            on_ranks(network, sum_on, parse_link(link));
+          }
       }
   }
 }
@@ -123,6 +129,7 @@ TEST_CASE("staging: every strategy gives the same weights on a device as on the 
     const auto d_sync = train({"d-sync"}, *compressor, kWorkers, cpu);
     CAPTURE(name);
     CHECK(same_bits(train({"d-sync"}, *compressor, kWorkers, fake_gpu), d_sync));
+    CHECK(same_bits(train({"d-sync"}, *compressor, kWorkers, fake_gpu_that_copies), d_sync));
     CHECK(same_bits(train({"pipe-sgd"}, *compressor, kWorkers, fake_gpu), d_sync));
     for (const int servers : {1, 2}) {
       const Run ps_sync{.algo = "ps-sync", .servers = servers};
