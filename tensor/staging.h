@@ -62,7 +62,7 @@ class Staging {
   virtual void put(std::int64_t segment) = 0;
 
   // Whether sums that lie elsewhere on the host had better be taken from there than be copied
-  // first.
+  // first; the same for the same segments everywhere.
   virtual bool borrows() const { return false; }
   // Like put(), for bytes that lie anywhere on the host and stay as they are until settle().
   virtual void put_borrowed(std::int64_t segment, std::span<const std::byte> bytes) {

@@ -67,7 +67,8 @@ void RingAllReduce::sum(Staging& values) {
 }
 
 // Whoever owns the values may end them from now on. A send may last until the neighbour has given
-// up what it receives: that is given up first, or all could wait in a circle.
+// up what it receives: that is given up first, or all could wait in a circle. Loans go back when
+// the neighbour has given them back, as in return_loans().
 void RingAllReduce::give_up(Staging& values) {
   try {
     values.settle();
@@ -75,12 +76,16 @@ void RingAllReduce::give_up(Staging& values) {
   }
   for (auto& slots : slots_)
     for (Slot& slot : slots) slot.received.reset();
-  for (auto& loans : loans_)
-    for (Loan& loan : loans) loan.received.reset();
+  for (std::size_t step = loans_.size(); step-- > 0;) {
+    for (Loan& loan : loans_[step]) {
+      loan.sent.reset();
+      loan.received.reset();
+    }
+    loans_[step].clear();
+  }
   for (auto& slots : slots_)
     for (Slot& slot : slots)
       for (Request& sent : slot.sent) sent.reset();
-  for (auto& loans : loans_) loans.clear();
 }
 
 void RingAllReduce::go_round(Staging& values) {
@@ -137,7 +142,7 @@ void RingAllReduce::send(int share, Slot& slot, std::span<const std::byte> bytes
 }
 
 // A partial sum waits beside this rank's values to be added to them; a complete one takes their
-// place as soon as they have left it.
+// place as soon as they have left it, unless it may stay where it is.
 void RingAllReduce::begin_receive(std::size_t step, std::size_t i, Slot& slot, Staging& values) {
   const int share = plan_[step].receive_share;
   const auto coming = segment(share, i);
@@ -166,27 +171,29 @@ void RingAllReduce::take_in(std::size_t step, std::size_t i, Slot& slot, Staging
     const Spans::Scope span(spans_, SpanKind::compress);
     add_received(compressor_, slot.received->message(), cut_.elements_of(*coming), place,
                  transport_.helpers());
-    slot.received.reset();
   }
   const bool complete = now.completes || !partial;
-  if (complete && values.borrows()) return lend(step, *coming, slot, values);
+  if (complete && values.borrows()) {
+    if (partial) slot.received.reset();  // the sum is here, and this rank its owner
+    return pass_on(step, *coming, slot, values);
+  }
   slot.received.reset();
   if (step + 1 < plan_.size()) send(now.receive_share, slot, place);
   if (complete) values.put(*coming);
 }
 
-// Sends a complete sum on from where it is, and puts it from there.
-void RingAllReduce::lend(std::size_t step, std::int64_t segment, Slot& slot, Staging& values) {
+// Sends a complete sum on from where its owner has it, and puts it from there.
+void RingAllReduce::pass_on(std::size_t step, std::int64_t sum, Slot& slot, Staging& values) {
   Loan& loan = loans_[step].emplace_back();
   loan.received = std::move(slot.received);
   const std::span<const std::byte> bytes =
-      loan.received ? loan.received->message() : values.packed(segment);
+      loan.received ? loan.received->message() : values.packed(sum);
   if (step + 1 < plan_.size()) loan.sent = transport_.send(right_, Tag::ring, bytes);
-  values.put_borrowed(segment, bytes);
+  values.put_borrowed(sum, bytes);
 }
 
-// What was received last is returned first: the neighbour has not lent that to anyone, and so none
-// waits for one who waits for him.
+// What was received last is returned first: it was not lent on to anyone. What was received a step
+// earlier, the neighbour has received last; and so on: none waits for one who waits for him.
 void RingAllReduce::return_loans(Staging& values) {
   values.settle();
   for (std::size_t step = loans_.size(); step-- > 0;) {

@@ -29,7 +29,8 @@ class RingAllReduce {
   // How a gradient of `count` elements is cut, and in which order this rank needs its own values.
   const Segments& segments(std::int64_t count);
   // Replaces the values by their sum over all ranks, the same bits on every rank. They have begun,
-  // with the segments that were asked for last. All ranks call it together, with the same count.
+  // with the segments that were asked for last. All ranks call it together, with the same count,
+  // and all of them borrow or none.
   void sum(Staging& values);
 
   // Both for values in host memory.
@@ -58,7 +59,7 @@ class RingAllReduce {
   void send(int share, Slot& slot, std::span<const std::byte> bytes);
   void begin_receive(std::size_t step, std::size_t i, Slot& slot, Staging& values);
   void take_in(std::size_t step, std::size_t i, Slot& slot, Staging& values);
-  void lend(std::size_t step, std::int64_t segment, Slot& slot, Staging& values);
+  void pass_on(std::size_t step, std::int64_t sum, Slot& slot, Staging& values);
   void return_loans(Staging& values);
 
   // Segment number i of a share; none if the share has fewer.

@@ -26,7 +26,7 @@ struct ThreadsNetwork::ThreadsOperation final : Operation {
     network.mailboxes_[static_cast<std::size_t>(sender)]->change([](Mailbox&) {});
   }
   // Both halves meet under the lock of the receiver's mailbox: this one is still in the list, or
-  // the other half is copying or reading, which does not take long.
+  // the other half is copying or reading, and will end.
   bool give_up() {
     return network.mailboxes_[receiver()]->change([this](Mailbox& mailbox) {
       return (kind == Kind::send ? mailbox.sends : mailbox.receives).remove(this) > 0;

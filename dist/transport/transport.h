@@ -77,8 +77,8 @@ class Transport {
     return begin_send(to, tag, bytes);
   }
   virtual Request receive(int from, Tag tag, std::span<std::byte> bytes) = 0;
-  // The same for a message that is read once: it may stay where the sender has it until the request
-  // is destroyed, and the sender's is done only then. To be waited for with await().
+  // The same for a message that may stay where the sender has it until the request is destroyed;
+  // the sender's is done only then. To be waited for with await().
   virtual Request receive_in_place(int from, Tag tag, std::span<std::byte> bytes) {
     return receive(from, tag, bytes);
   }

@@ -1,7 +1,6 @@
 #include "tensor/cuda/staging.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace tandem::cuda {
 namespace {
@@ -25,7 +24,7 @@ CudaStaging::Stream CudaStaging::make_stream() {
 template <class T>
 std::unique_ptr<T[], CudaStaging::FreeHost> CudaStaging::pinned(std::size_t count) {
   void* memory = nullptr;
-  check(cudaHostAlloc(&memory, std::max<std::size_t>(1, count) * sizeof(T), cudaHostAllocDefault),
+  check(cudaHostAlloc(&memory, std::max<std::size_t>(1, count) * sizeof(T), cudaHostAllocPortable),
         "taking pinned memory");
   return std::unique_ptr<T[], FreeHost>(static_cast<T*>(memory));
 }
@@ -62,7 +61,7 @@ void CudaStaging::begin(const Tensor& values, const EventPtr& ready, const Segme
           name_of(values.dtype()), count_);
   context_.make_current();
   values_ = values;
-  put_ = false;
+  put_ = borrowed_ = false;
   make_groups(segments);
   CudaEvent::let_wait(out_.get(), ready);
   CudaEvent::let_wait(back_.get(), ready);
@@ -206,9 +205,10 @@ void CudaStaging::put_borrowed(std::int64_t segment, std::span<const std::byte> 
 }
 
 void CudaStaging::settle() {
-  if (!std::exchange(borrowed_, false)) return;
+  if (!borrowed_) return;
   settled_.record(back_.get());
   settled_.wait();
+  borrowed_ = false;
 }
 
 EventPtr CudaStaging::finish() {

@@ -18,7 +18,8 @@
 //     arrive. The next begin() overwrites all of them.
 //   - packed values on the host: a segment belongs to the host from wait() to put(). Then a copy
 //     reads it; what the next begin() queues waits for that, and begin() itself where the host is
-//     to fill it.
+//     to fill it. Other workers may borrow it from put() on; who has lent it waits for them (the
+//     ring, before its sum ends).
 //   - borrowed bytes: a copy reads them until settle() has returned.
 #pragma once
 

@@ -42,6 +42,7 @@ class FakeStaging : public Staging {
         sums_(host_.size()) {
     require(packed_bytes(compressor_->packing(), count, kBlock) == host_.size(), "packed size");
   }
+  ~FakeStaging() override { read_borrowed(); }  // whoever fails must settle: else it is too late
 
   void begin(const Tensor& values, const EventPtr& ready, const Segments& segments) override {
     require(!std::exchange(begun_, true), "the values before are still on their way");
@@ -99,14 +100,17 @@ class FakeStaging : public Staging {
     require(state(segment) == State::arrived, "segment {} is lent, but its own not there", segment);
     state(segment) = State::borrowed;
     ++put_;
+    std::ranges::copy(bytes, of(sums_, segment).begin());
     borrowed_.emplace_back(segment, bytes);
   }
 
   void settle() override {
-    for (const auto& [segment, bytes] : borrowed_)
-      std::copy(bytes.begin(), bytes.end(), of(sums_, segment).begin());
+    require(read_borrowed(), "a sum has changed while it was borrowed");
     borrowed_.clear();
   }
+
+  // Of the last begin() on.
+  std::ptrdiff_t segments_borrowed() const { return std::ranges::count(states_, State::borrowed); }
 
   EventPtr finish() override {
     begun_ = false;
@@ -128,6 +132,14 @@ class FakeStaging : public Staging {
 
  private:
   enum class State { coming, arrived, put, borrowed };
+
+  // Whether it is what it was.
+  bool read_borrowed() {
+    bool same = true;
+    for (const auto& [segment, bytes] : borrowed_)
+      same = std::ranges::equal(bytes, of(sums_, segment)) && same;
+    return same;
+  }
   static constexpr std::byte kNobodys{0xa5};
 
   State& state(std::int64_t segment) { return states_.at(static_cast<std::size_t>(segment)); }

@@ -286,3 +286,53 @@ TEST_CASE("ring all-reduce: a job that fails at any moment ends on every rank") 
     CHECK(ended == ranks);
   }
 }
+
+TEST_CASE("ring all-reduce: a device that fails on one rank ends the sum on every rank") {
+  struct Fails : FakeStaging {
+    Fails(std::int64_t count, int calls)
+        : FakeStaging(make_compressor("none"), count, true), calls_left(calls) {}
+    void wait(std::int64_t segment) override {
+      one_call();
+      FakeStaging::wait(segment);
+    }
+    void put_borrowed(std::int64_t segment, std::span<const std::byte> bytes) override {
+      one_call();
+      FakeStaging::put_borrowed(segment, bytes);
+    }
+    void one_call() {
+      if (calls_left-- == 0) throw SystemError("the device has failed");
+    }
+    int calls_left;
+  };
+  const auto compressor = make_compressor("none");
+  for (int ranks = 2; ranks <= 4; ++ranks)
+    for (int calls = 0; calls < 2 * 8 * ranks; ++calls) {  // each segment comes and is put
+      const std::int64_t count = 8 * ranks * kBlock;       // segments of one block
+      CAPTURE(ranks);
+      CAPTURE(calls);
+      ThreadsNetwork network(ranks, calls % 2 == 0 ? 1 : 2 << 20);  // in parts, or at once
+      std::atomic<int> failed = 0, ended = 0;
+      {
+        std::vector<Thread> threads;
+        for (int rank = 0; rank < ranks; ++rank)
+          threads.push_back(start_thread("rank", Work::waits, [&, rank] {
+            const auto transport = network.transport(rank);
+            Spans spans;
+            RingAllReduce ring(*transport, ranks, *compressor, spans);
+            const Device device = fake_gpu();
+            const Tensor values = Tensor::zeros({count}, Dtype::f32, device);
+            Fails staging(count, rank == 0 ? calls : 1000);
+            staging.begin(values, device.backend().record_event(), ring.segments(count));
+            try {
+              ring.sum(staging);
+            } catch (const JobFailed&) {
+              ++ended;
+            } catch (const SystemError&) {
+              ++failed;
+            }
+          }));
+      }
+      CHECK(failed == 1);
+      CHECK(ended == ranks - 1);
+    }
+}

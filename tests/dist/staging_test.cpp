@@ -109,6 +109,10 @@ TEST_CASE("staging: a ring over a device gives the bits of a ring over host memo
               ring.sum(*staging);
               device.backend().wait_for(staging->finish());
               REQUIRE(same_bits(values.to_host<float>(), expected));
+              const Cut cut(count, ranks);
+              const auto borrowed = dynamic_cast<FakeStaging&>(*staging).segments_borrowed();
+              REQUIRE(borrowed ==
+                      (staging->borrows() ? cut.segments() - cut.segments_of_share(t.rank()) : 0));
             }
           }
         };
