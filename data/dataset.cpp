@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "tensor/error.h"
 
@@ -21,6 +22,23 @@ std::int32_t InMemoryDataset::read(std::int64_t index, std::span<std::uint8_t> p
   require(i < labels_.size() && pixels.size() == count, "sample {} of {} cannot be read", index,
           size());
   std::copy_n(pixels_.data() + i * count, count, pixels.data());
+  return labels_[i];
+}
+
+FeatureDataset::FeatureDataset(const Shape& shape, std::int64_t classes, std::vector<float> values,
+                               std::vector<std::int32_t> labels)
+    : shape_(shape), classes_(classes), values_(std::move(values)), labels_(std::move(labels)) {
+  require(static_cast<std::int64_t>(values_.size()) == size() * shape_.count(),
+          "{} values are not {} samples of {}", values_.size(), size(), shape_);
+}
+
+std::int32_t FeatureDataset::read(std::int64_t index, std::span<std::uint8_t> bytes,
+                                  Random* /*random*/) const {
+  const auto count = static_cast<std::size_t>(shape_.count());
+  const auto i = static_cast<std::size_t>(index);
+  require(i < labels_.size() && bytes.size() == count * sizeof(float),
+          "sample {} of {} cannot be read", index, size());
+  std::memcpy(bytes.data(), values_.data() + i * count, bytes.size());
   return labels_[i];
 }
 

@@ -9,6 +9,7 @@
 
 #include "data/augment.h"
 #include "data/skipped_files.h"
+#include "tensor/dtype.h"
 #include "tensor/feed.h"
 #include "tensor/random.h"
 #include "tensor/shape.h"
@@ -22,11 +23,13 @@ class Dataset {
   virtual std::int64_t size() const = 0;
   virtual Shape image_shape() const = 0;  // [height, width, channels]
   virtual std::int64_t classes() const = 0;
+  // u8: pixels, which the loader normalises. f32: values that the model takes as they are.
+  virtual Dtype dtype() const { return Dtype::u8; }
 
-  // Writes the pixels of sample `index`, row by row, channels interleaved; returns its label.
+  // Writes the bytes of sample `index`, row by row, channels interleaved; returns its label.
   // `random` is there for training, and null for testing. A set whose images come in many sizes
   // uses it to cut them to image_shape(); the others take nothing from it.
-  virtual std::int32_t read(std::int64_t index, std::span<std::uint8_t> pixels,
+  virtual std::int32_t read(std::int64_t index, std::span<std::uint8_t> bytes,
                             Random* random) const = 0;
 };
 
@@ -51,6 +54,27 @@ class InMemoryDataset : public Dataset {
   std::vector<std::uint8_t> pixels_, labels_;
 };
 
+// Samples of f32 that fit in memory, such as what the fixed layers of a net make of images.
+class FeatureDataset : public Dataset {
+ public:
+  // `values` holds labels.size() samples of `shape`, one after the other.
+  FeatureDataset(const Shape& shape, std::int64_t classes, std::vector<float> values,
+                 std::vector<std::int32_t> labels);
+
+  std::int64_t size() const override { return static_cast<std::int64_t>(labels_.size()); }
+  Shape image_shape() const override { return shape_; }
+  std::int64_t classes() const override { return classes_; }
+  Dtype dtype() const override { return Dtype::f32; }
+  std::int32_t read(std::int64_t index, std::span<std::uint8_t> bytes,
+                    Random* random) const override;
+
+ private:
+  Shape shape_;
+  std::int64_t classes_;
+  std::vector<float> values_;
+  std::vector<std::int32_t> labels_;
+};
+
 // Per channel, of pixels scaled to [0, 1]: the loader hands out (pixel/255 - mean) / deviation.
 struct Normalisation {
   std::vector<float> mean, deviation;
@@ -62,7 +86,7 @@ Normalisation imagenet_normalisation();  // what everybody uses for photographs
 // What an application trains and tests on.
 struct DataSplit {
   std::shared_ptr<const Dataset> train, test;
-  Normalisation normalisation;  // of the training images, for both
+  Normalisation normalisation;  // of the training images, for both; none for values of f32
   std::string description;      // which data, and why, for a person
   Augment augment = {};         // of the training images; may be empty
   int loader_threads = 1;       // that suit the set, for all workers of this machine together

@@ -24,20 +24,25 @@ Loader::Loader(std::shared_ptr<const Dataset> dataset, const Normalisation& norm
     : dataset_(std::move(dataset)),
       host_(host),
       options_(options),
-      plan_{dataset_->size(), options.batch, options.training, options.workers, options.rank} {
+      plan_{dataset_->size(), options.batch, options.training, options.workers, options.rank},
+      as_read_(options.bytes || dataset_->dtype() != Dtype::u8) {
   require(host.is_cpu(), "a loader makes its batches in host memory, not on {}", host.name());
   require(options.batch >= 1 && options.rank >= 0 && options.rank < options.workers &&
               batches_per_epoch() >= 1,
           "{} samples cannot be loaded in batches of {} by worker {} of {}", dataset_->size(),
           options.batch, options.rank, options.workers);
   require(options.threads >= 1, "a loader cannot read with {} threads", options.threads);
-  const Shape shape = dataset_->image_shape();
-  require(std::ssize(normalisation.mean) == shape[2],
-          "{} channels cannot be normalised by {} means", shape[2], normalisation.mean.size());
-  const ByteScale pixel = byte_scale(normalisation);
-  for (std::int64_t x = 0; x < shape[1]; ++x) {
-    scale_.insert(scale_.end(), pixel.scale.begin(), pixel.scale.end());
-    offset_.insert(offset_.end(), pixel.offset.begin(), pixel.offset.end());
+  if (dataset_->dtype() == Dtype::u8) {
+    const Shape shape = dataset_->image_shape();
+    require(std::ssize(normalisation.mean) == shape[2],
+            "{} channels cannot be normalised by {} means", shape[2], normalisation.mean.size());
+    const ByteScale pixel = byte_scale(normalisation);
+    for (std::int64_t x = 0; x < shape[1]; ++x) {
+      scale_.insert(scale_.end(), pixel.scale.begin(), pixel.scale.end());
+      offset_.insert(offset_.end(), pixel.offset.begin(), pixel.offset.end());
+    }
+  } else {
+    require(!options.augment, "only pixels can be augmented");
   }
   for (int i = 0; i < options.threads; ++i)
     threads_.emplace_back([this](const std::stop_token& stop) { produce(stop); });
@@ -117,7 +122,7 @@ void Loader::open_slot() {
     slot.epoch = epoch_;
     slot.samples.assign(order_.begin() + part.begin, order_.begin() + part.end);
     slot.batch = {Tensor::empty({part.size(), shape[0], shape[1], shape[2]},
-                                options_.bytes ? Dtype::u8 : Dtype::f32, host_),
+                                as_read_ ? dataset_->dtype() : Dtype::f32, host_),
                   Tensor::empty({part.size()}, Dtype::i32, host_)};
   } catch (...) {
     slot.failure = std::current_exception();
@@ -129,8 +134,10 @@ void Loader::open_slot() {
 
 void Loader::fill(Slot& slot, std::size_t i, std::span<std::uint8_t> pixels) const {
   const auto sample = slot.samples[i];
-  if (options_.bytes)
-    pixels = slot.batch.images.span<std::uint8_t>().subspan(i * pixels.size(), pixels.size());
+  if (as_read_) {
+    const std::size_t bytes = slot.batch.images.bytes() / slot.samples.size();
+    pixels = {reinterpret_cast<std::uint8_t*>(slot.batch.images.raw()) + i * bytes, bytes};
+  }
   std::int32_t& label = slot.batch.labels.data<std::int32_t>()[i];
   if (options_.training) {
     Random random = Random(options_.seed, Purpose::augmentation)
@@ -141,7 +148,7 @@ void Loader::fill(Slot& slot, std::size_t i, std::span<std::uint8_t> pixels) con
   } else {
     label = dataset_->read(sample, pixels, nullptr);
   }
-  if (options_.bytes) return;
+  if (as_read_) return;
   const std::size_t row = scale_.size();
   float* out = slot.batch.images.data<float>() + i * pixels.size();
   for (std::size_t begin = 0; begin < pixels.size(); begin += row)

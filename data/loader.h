@@ -22,7 +22,7 @@
 namespace tandem {
 
 struct Batch {
-  Tensor images;  // [n, height, width, channels]; f32, normalised, or u8 as they were read
+  Tensor images;  // [n, height, width, channels]; f32, or u8 as they were read
   Tensor labels;  // i32 [n]
 };
 
@@ -33,7 +33,7 @@ struct LoaderOptions {
   std::int64_t workers = 1;
   std::int64_t rank = 0;
   Augment augment = {};  // may be empty
-  bool bytes = false;    // leave images as u8: whoever uses them normalises them
+  bool bytes = false;    // leave pixels as u8: whoever uses them normalises them
   int threads = 1;       // that read; more than one pays where images must be decoded
 };
 
@@ -81,7 +81,8 @@ class Loader {
   Device host_;
   LoaderOptions options_;
   BatchPlan plan_;
-  std::vector<float> scale_, offset_;  // value = pixel · scale + offset; for every byte of a row
+  bool as_read_;                       // samples are handed out as the set has them
+  std::vector<float> scale_, offset_;  // else value = pixel · scale + offset; for a row's bytes
 
   // The slots from `oldest_` on are in use, `count_` of them; samples are claimed in the newest.
   static constexpr std::size_t kAhead = 4;

@@ -17,7 +17,7 @@ class Feed {
  public:
   virtual ~Feed() = default;
 
-  // Bytes become numbers on the way where `to` is f32 or bf16.
+  // Bytes become numbers on the way where `to` is f32 or bf16, and f32 becomes bf16.
   struct Move {
     Tensor from, to;
   };

@@ -12,7 +12,7 @@ namespace tandem {
 // same sizes, because a recorded step reads those. Where the host itself computes, nothing moves.
 class Input {
  public:
-  // `images` is the type that images become. Where a device is fed, they come as bytes.
+  // `images` is the type that images become. Where a device is fed, they come as bytes, or as f32.
   Input(const Device& device, Dtype images, const Normalisation& normalisation)
       : device_(device),
         dtype_(images),

@@ -1,12 +1,46 @@
 // CIFAR100-Convex of the Pipe-SGD paper: a convolutional net of which only the last layer is
 // trained, so that the loss is a convex function of what is trained, as the paper's proof assumes.
+// The fixed layers are run once for every image; training reads their outputs.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <thread>
+
+#include "dist/transport/mpi_launch.h"
 #include "layers/models/cifar_cnn.h"
 #include "tensor/error.h"
 #include "train/app.h"
 #include "train/cifar_options.h"
+#include "train/fixed_features.h"
 #include "train/trainer.h"
+#include "train/weights.h"
 
 using namespace tandem;
+
+namespace {
+
+const Shape kImage{32, 32, 3};
+
+// The data set as the fixed layers show it to the last one. `weights` is a file of all layers, or
+// of the fixed ones; empty: they are as the seed makes them.
+DataSplit features_of(const DataSplit& images, const std::string& weights, const TrainOptions& o) {
+  const int ranks_here = mpi_launch().value_or(MpiLaunch{}).local_size;
+  const Device cpu =
+      cpu_device(std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / ranks_here));
+  CifarConvex net(kImage, images.train->classes(), o.seed);
+  ParameterSet parameters(net.parameters(), cpu);
+  if (!weights.empty()) load_fixed_weights(weights, parameters);
+  const auto forward = [&](Tape& tape, const Var& x) { return net.features(tape, x); };
+  return with_fixed_features(images, {parameters, forward, CifarConvex::kFeatures},
+                             [&](std::int64_t count) {
+                               if (o.quiet || !is_first_rank()) return;
+                               fmt::print("running the fixed layers once for {} images\n", count);
+                               std::fflush(stdout);
+                             });
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   return run_app("cifar_convex", [&] {
@@ -14,13 +48,14 @@ int main(int argc, char** argv) {
     options.epochs = 30;
     options.lr = 0.01;
     std::string dataset = "cifar100", features;
-    bool augment = false;
+    bool augment = false, recompute = false;
     const AppHelp help{
         .about =
             "Trains the last layer of a small convolutional net on CIFAR-100 or CIFAR-10,\n"
             "or on objects drawn by program. The other layers stay as they are, which\n"
             "makes the loss convex: random, as the seed decides, or those of a net that\n"
-            "cifar_cnn has trained.",
+            "cifar_cnn has trained. They are run once for every image, and their outputs\n"
+            "are kept for later runs.",
         .data = kCifarHelp,
         .own = {cifar_dataset_option(dataset),
                 {.name = "--features",
@@ -30,12 +65,23 @@ int main(int argc, char** argv) {
                          "--save has written, for either data set)"},
                 {.name = "--augment",
                  .value = &augment,
-                 .help = "Shift and flip the training images at random"}}};
+                 .help = "Shift and flip the training images at random; implies\n"
+                         "--recompute"},
+                {.name = "--recompute",
+                 .value = &recompute,
+                 .help = "Run the fixed layers in every iteration instead of\n"
+                         "once: the same training with more computing"}}};
     if (!parse_options(argc, argv, help, options)) return;
     if (!features.empty() && !options.load.empty())
       throw UserError("--features and --load exclude each other: --load brings all layers");
-    const auto data = [&] { return open_cifar(dataset, options.data, augment); };
-    train({.app = "cifar_convex", .model = cifar_convex, .data = data, .features = features},
-          options);
+    const auto data = [&] {
+      const DataSplit images = open_cifar(dataset, options.data, augment);
+      if (augment || recompute) return images;
+      return features_of(images, features.empty() ? options.load : features, options);
+    };
+    const auto model = [](const Shape&, std::int64_t classes, std::uint64_t seed) {
+      return std::make_unique<CifarConvex>(kImage, classes, seed);
+    };
+    train({.app = "cifar_convex", .model = model, .data = data, .features = features}, options);
   });
 }

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "layers/layer.h"
+#include "layers/sequential.h"
 
 namespace tandem {
 
@@ -15,6 +15,21 @@ std::unique_ptr<Layer> cifar_cnn(const Shape& image, std::int64_t classes, std::
 
 // CIFAR100-Convex: the same net, in which only the last layer is trained. What comes before it
 // stays as the seed made it, or as a file of a trained net has it, so that the loss is convex.
-std::unique_ptr<Layer> cifar_convex(const Shape& image, std::int64_t classes, std::uint64_t seed);
+class CifarConvex : public Layer {
+ public:
+  static constexpr std::int64_t kFeatures = 64;
+
+  CifarConvex(const Shape& image, std::int64_t classes, std::uint64_t seed);
+
+  // Takes images [n, h, w, c], or what features() has made of them: [n, 1, 1, kFeatures]. The
+  // fixed layers never change, so a program may run them once and train on their outputs.
+  Var forward(Tape& tape, const Var& x) override;
+  Var features(Tape& tape, const Var& images) { return fixed_.forward(tape, images); }
+
+  void collect(const std::string& prefix, std::vector<ParameterSet::Named>& into) override;
+
+ private:
+  Sequential fixed_, last_;
+};
 
 }  // namespace tandem

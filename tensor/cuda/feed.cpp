@@ -63,6 +63,8 @@ void CudaFeed::put_in_place(const Part& part, const Tensor& to) const {
     check(
         cudaMemcpyAsync(to.raw(), part.data, to.bytes(), cudaMemcpyDeviceToDevice, context_.stream),
         "copying a batch");
+  else if (part.host.dtype() == Dtype::f32)
+    cast(context_.queue, type_of(part.host), part.data, type_of(to), to.raw(), to.count());
   else
     scale_bytes(context_.queue, static_cast<const std::uint8_t*>(part.data),
                 static_cast<const float*>(scale_), static_cast<const float*>(offset_), to.size(-1),

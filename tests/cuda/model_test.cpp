@@ -128,7 +128,7 @@ TEST_CASE("cuda: model: gradients of the convex CIFAR net") {
   check(
       Net::plain,
       [] {
-        return cifar_convex({32, 32, 3}, 10, 1);
+        return std::make_unique<CifarConvex>(Shape{32, 32, 3}, 10, 1);
       },
       {16, 32, 32, 3}, 10);
 }

@@ -64,8 +64,9 @@ TEST_CASE("models: the CIFAR net is three convolutions and two fully connected l
 }
 
 TEST_CASE("models: of the convex CIFAR net only the last layer is trained") {
-  const auto model = cifar_convex(kCifar, 100, 1), other = cifar_cnn(kCifar, 100, 1);
-  const ParameterSet set(model->parameters(), cpu_device());
+  CifarConvex model(kCifar, 100, 1);
+  const auto other = cifar_cnn(kCifar, 100, 1);
+  const ParameterSet set(model.parameters(), cpu_device());
   REQUIRE(set.trained().size() == 2);
   CHECK(set.trained()[0]->name == "12.weight");
   CHECK(set.trained()[1]->name == "12.bias");
@@ -78,7 +79,7 @@ TEST_CASE("models: of the convex CIFAR net only the last layer is trained") {
   Tape tape;
   tape.begin(Tape::Mode::training);
   const Var y =
-      model->forward(tape, Var{random_tensor({2, 32, 32, 3}, 1, Dtype::f32, set.device())});
+      model.forward(tape, Var{random_tensor({2, 32, 32, 3}, 1, Dtype::f32, set.device())});
   const std::vector<std::int32_t> labels = {1, 2};
   tape.backward(softmax_cross_entropy(tape, y, Tensor::from(labels, {2}, set.device())), set);
   double sum = 0;

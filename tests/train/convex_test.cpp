@@ -16,27 +16,20 @@ using namespace tandem::test;
 
 namespace {
 
-constexpr std::int64_t kSamples = 2000, kClasses = 10, kFeatures = 64;
+constexpr std::int64_t kSamples = 2000, kClasses = 10, kFeatures = CifarConvex::kFeatures;
 
-// The fixed layers' results for all samples. A net of 64 classes whose last layer passes on what it
-// gets gives them as its logits.
+// The fixed layers' outputs for all samples.
 std::vector<float> make_features(const InMemoryDataset& images) {
   const Device device = cpu_device(2);
-  const auto net = cifar_convex(images.image_shape(), kFeatures, 1);
-  ParameterSet parameters(net->parameters(), device);
-  for (Parameter* p : parameters.trained()) {
-    std::vector<float> values(static_cast<std::size_t>(p->shape.count()));
-    if (p->shape.rank() == 2)
-      for (std::size_t i = 0; i < kFeatures; ++i) values[i * kFeatures + i] = 1;
-    p->value.copy_from_host(std::span<const float>(values));
-  }
+  CifarConvex net(images.image_shape(), kClasses, 1);
+  const ParameterSet parameters(net.parameters(), device);
   const auto pixels = images.pixels();
   std::vector<float> x(pixels.size());
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(pixels[i]) / 128 - 1;
   const Shape s = images.image_shape();
   Tape tape;
   tape.begin(Tape::Mode::inference);
-  auto features = net->forward(tape, Var{Tensor::from(x, {kSamples, s[0], s[1], s[2]}, device)})
+  auto features = net.features(tape, Var{Tensor::from(x, {kSamples, s[0], s[1], s[2]}, device)})
                       .value.to_host<float>();
   // Mean 0 and deviation 1: the same problem for the last layer, but one that is not so badly
   // scaled that plain SGD sees nothing of the optimum.
@@ -55,56 +48,36 @@ std::vector<float> make_features(const InMemoryDataset& images) {
   return features;
 }
 
-// The last layer. An "image" is the number of a sample, in two bytes.
 class LastLayer : public Layer {
  public:
-  LastLayer(const std::vector<float>& features, std::uint64_t seed)
-      : features_(features),
-        linear_(kFeatures, kClasses, Init::xavier_normal, Random(seed, Purpose::weights)) {}
+  explicit LastLayer(std::uint64_t seed)
+      : linear_(kFeatures, kClasses, Init::xavier_normal, Random(seed, Purpose::weights)) {}
 
-  Var forward(Tape& tape, const Var& x) override {
-    const auto numbers = x.value.to_host<float>();
-    std::vector<float> rows;
-    for (std::size_t i = 0; i < numbers.size(); i += 2) {
-      const auto sample =
-          static_cast<std::ptrdiff_t>(std::lround(numbers[i] + 256 * numbers[i + 1]));
-      const auto begin = features_.begin() + sample * kFeatures;
-      rows.insert(rows.end(), begin, begin + kFeatures);
-    }
-    return linear_.forward(tape,
-                           Var{Tensor::from(rows, {x.value.size(0), kFeatures}, x.value.device())});
-  }
+  Var forward(Tape& tape, const Var& x) override { return linear_.forward(tape, flatten(tape, x)); }
   void collect(const std::string& prefix, std::vector<ParameterSet::Named>& into) override {
     linear_.collect(prefix, into);
   }
 
  private:
-  const std::vector<float>& features_;
   Linear linear_;
 };
 
 struct Problem {
   Problem() {
     const auto images = synthetic_objects(kSamples, kClasses, 1);
-    features = make_features(*images);
-    std::vector<std::uint8_t> numbers, labels,
-        pixels(static_cast<std::size_t>(images->image_shape().count()));
-    for (std::int64_t i = 0; i < kSamples; ++i) {
-      numbers.push_back(static_cast<std::uint8_t>(i % 256));
-      numbers.push_back(static_cast<std::uint8_t>(i / 256));
-      labels.push_back(static_cast<std::uint8_t>(images->read(i, pixels, nullptr)));
-    }
-    const auto set = std::make_shared<InMemoryDataset>(Shape{1, 1, 2}, kClasses, numbers, labels);
-    const float unit = 1.0F / 255;
-    data = {set, set, {{0, 0}, {unit, unit}}, "features"};
+    std::vector<std::int32_t> labels;
+    std::vector<std::uint8_t> pixels(static_cast<std::size_t>(images->image_shape().count()));
+    for (std::int64_t i = 0; i < kSamples; ++i) labels.push_back(images->read(i, pixels, nullptr));
+    const auto set = std::make_shared<FeatureDataset>(Shape{1, 1, kFeatures}, kClasses,
+                                                      make_features(*images), labels);
+    data = {.train = set, .test = set, .description = "features"};
   }
 
   Task task() const {
-    return {
-        .app = "test",
-        .model = [this](const Shape&, std::int64_t,
-                        std::uint64_t seed) { return std::make_unique<LastLayer>(features, seed); },
-        .data = [this] { return data; }};
+    return {.app = "test",
+            .model = [](const Shape&, std::int64_t,
+                        std::uint64_t seed) { return std::make_unique<LastLayer>(seed); },
+            .data = [this] { return data; }};
   }
   // The loss over all samples, exactly.
   double loss(const std::string& weights) const {
@@ -135,7 +108,6 @@ struct Problem {
     return loss_after(o);
   }
 
-  std::vector<float> features;
   DataSplit data;
 };
 
