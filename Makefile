@@ -2,7 +2,7 @@
 #
 #   DEBUG=1                  no optimisation, debugging symbols            -> build/debug
 #   SAN=address,undefined    sanitizers: address, undefined, thread        -> build/san-…
-#   CUDA=0|1                 with the CUDA backend; default 1 where nvcc is found, 0 with SAN
+#   CUDA=0|1                 with the CUDA backend; default 1 where nvcc and a GPU are found, 0 with SAN
 #   CUDA_ARCH=80,90          the GPUs to build for; newer ones compile the last at start
 #   WERROR=1                 warnings are errors
 #   ARCH=…                   -march on x86-64 (default native), -mcpu elsewhere (default none)
@@ -34,16 +34,24 @@ BUILD := build$(variant)
 
 # ---- what is there -------------------------------------------------------------------------------
 machine := $(shell uname -m)
+nvcc := $(shell command -v nvcc)
+# The CUDA backend takes most of the time of a build, so it is built where it can run, or on request.
 # Sanitizers of the host and the CUDA driver do not get along; `make check-gpu` has the GPU's own.
-CUDA ?= $(if $(SAN),0,$(if $(shell command -v nvcc),1,0))
+ifeq ($(origin CUDA),undefined)
+gpu := $(if $(nvcc),$(or $(wildcard /dev/nvidia[0-9]*),$(shell nvidia-smi -L 2>/dev/null | grep '^GPU')))
+CUDA := $(if $(SAN),0,$(if $(gpu),1,0))
+no_cuda := $(if $(SAN),SAN leaves it out,$(if $(nvcc),no GPU here; CUDA=1 builds it,nvcc is not on the PATH))
+else
+no_cuda := CUDA=0
+endif
 ARCH ?= $(if $(filter x86_64,$(machine)),native)
-ifeq ($(CUDA)$(shell command -v nvcc),1)
+ifeq ($(CUDA)$(nvcc),1)
 $(error CUDA=1, but nvcc is not on the PATH)
 endif
 ifeq ($(CUDA),1)
 CUDA_ARCH ?= 80,90
 cuda_archs := $(subst $(comma), ,$(CUDA_ARCH))
-cuda_home := $(patsubst %/bin/,%,$(dir $(realpath $(shell command -v nvcc))))
+cuda_home := $(patsubst %/bin/,%,$(dir $(realpath $(nvcc))))
 cuda_lib := $(firstword $(wildcard $(cuda_home)/lib64 $(cuda_home)/lib))
 cuda_cpp_flags := -isystem $(cuda_home)/include
 cuda_ld_flags := -L$(cuda_lib) -Wl,-rpath,$(cuda_lib) -lcublasLt -lcublas -lcudnn -lcudart
@@ -87,31 +95,33 @@ cuda_src := $(filter-out tensor/cuda/stub.cpp,$(cuda_src))
 mpi_src := dist/transport/mpi_$(if $(filter 1,$(MPI)),transport,stub).cpp
 lib_src := $(filter-out tensor/cuda/% data/tools/% dist/transport/mpi_transport.cpp dist/transport/mpi_stub.cpp,$(shell find tensor autograd layers data dist train -name '*.cpp' | sort)) \
   $(mpi_src) $(if $(cuda_src),$(cuda_src),tensor/cuda/stub.cpp)
-# The commands of the documents are run by the plain build alone.
-test_src := $(shell find tests -name '*.cpp' -not -path 'tests/cuda/*' $(if $(variant),-not -path 'tests/docs/*') | sort)
+# The commands of the documents and the targets of this file are tried by the plain build alone.
+test_src := $(shell find tests -name '*.cpp' -not -path 'tests/cuda/*' $(if $(variant),-not -path 'tests/docs/*' -not -path 'tests/make/*') | sort)
 cuda_test_src := $(if $(cuda_src),$(sort $(wildcard tests/cuda/*.cpp)))
+nets := mnist_mlp cifar_cnn cifar_convex alexnet resnet
 apps := $(patsubst apps/%/main.cpp,%,$(wildcard apps/*/main.cpp))
 object = $(patsubst %,$(BUILD)/obj/%.o,$(basename $(1)))
 programs := $(addprefix $(BUILD)/,$(apps))
 objects := $(call object,$(lib_src) $(test_src) $(cuda_test_src) $(wildcard data/tools/*.cpp)) $(apps:%=$(BUILD)/obj/apps/%/main.o)
 
 # ---- building ------------------------------------------------------------------------------------
-.PHONY: all tests detected
+.PHONY: all tests tests-gpu detected
 all: $(programs)
 # Benchmarks that no test runs are left out where they would only cost time.
 untested := $(if $(variant),bench_compress bench_kernels bench_link)
 tests: $(BUILD)/tandem_tests $(filter-out $(addprefix $(BUILD)/,$(untested)),$(programs)) $(BUILD)/cifar_from_png $(if $(cuda_test_src),$(BUILD)/cuda_tests)
+tests-gpu: $(addprefix $(BUILD)/,cuda_tests $(nets))
 
-$(programs): $(BUILD)/%: $(BUILD)/obj/apps/%/main.o $(BUILD)/libtandem.a
+$(programs): $(BUILD)/%: $(BUILD)/obj/apps/%/main.o $(BUILD)/libtandem.a $(BUILD)/link_flags
 	$(link)
 $(BUILD)/bench_kernels: private ld_libs += -lbenchmark
-$(BUILD)/tandem_tests: $(call object,$(test_src)) $(BUILD)/libtandem.a $(BUILD)/sources
+$(BUILD)/tandem_tests: $(call object,$(test_src)) $(BUILD)/libtandem.a $(BUILD)/sources $(BUILD)/link_flags
 	$(link)
-# What needs a GPU to run; it is built wherever there is nvcc.
-$(BUILD)/cuda_tests: $(call object,$(cuda_test_src) tests/main.cpp tests/support.cpp) $(BUILD)/libtandem.a $(BUILD)/sources
+# What needs a GPU to run; it is built wherever the CUDA backend is.
+$(BUILD)/cuda_tests: $(call object,$(cuda_test_src) tests/main.cpp tests/support.cpp) $(BUILD)/libtandem.a $(BUILD)/sources $(BUILD)/link_flags
 	$(link)
 # What data/fetch builds when it needs it: of few files, so that it takes seconds.
-$(BUILD)/cifar_from_png: $(call object,data/tools/cifar_from_png.cpp data/decode_image.cpp tensor/error.cpp)
+$(BUILD)/cifar_from_png: $(call object,data/tools/cifar_from_png.cpp data/decode_image.cpp tensor/error.cpp) $(BUILD)/link_flags
 	$(link)
 define link
 	@echo "  link  $@"
@@ -127,7 +137,7 @@ $(BUILD)/obj/%.o: %.cpp $(BUILD)/flags | detected
 	@echo "  c++   $<"
 	@$(CXX) $(cpp_flags) $(cxx_flags) -c -o $@ $<
 # nvcc compiles kernels, which know no other part of Tandem; the host's side is ordinary C++.
-$(BUILD)/obj/%.o: %.cu $(BUILD)/flags | detected
+$(BUILD)/obj/%.o: %.cu $(BUILD)/nvcc_flags | detected
 	@mkdir -p $(@D)
 	@echo "  nvcc  $<"
 	@nvcc $(nvcc_flags) -I. -MMD -MP -MF $(@:.o=.d) -MT $@ -c -o $@ $<
@@ -147,14 +157,18 @@ define remember
 endef
 .PHONY: force
 $(BUILD)/flags: force
-	$(call remember,$(CXX) $(cpp_flags) $(cxx_flags) $(ld_flags) $(ld_libs) $(nvcc_flags))
+	$(call remember,$(CXX) $(cpp_flags) $(cxx_flags))
+$(BUILD)/nvcc_flags: force
+	$(call remember,$(nvcc_flags))
+$(BUILD)/link_flags: force
+	$(call remember,$(CXX) $(ld_flags) $(ld_libs))
 $(BUILD)/sources: force
 	$(call remember,$(lib_src) $(test_src) $(cuda_test_src))
 
 detected: | have-deps
 	@echo "tandem: $$($(CXX) -dumpfullversion -dumpversion | head -1 | sed 's|^|$(notdir $(CXX)) |')" \
 	  "on $(machine), $$(CXX="$(CXX)" CPPFLAGS="$(CPPFLAGS)" scripts/detect blas), $(if $(filter 1,$(MPI)),$$(scripts/detect mpi $(MPICXX)),no MPI)," \
-	  "$(if $(cuda_src),$$(scripts/detect cuda) for sm_$(subst $(comma),$(comma) sm_,$(CUDA_ARCH)),no CUDA: CPU only) -> $(BUILD)/"
+	  "$(if $(cuda_src),$$(scripts/detect cuda) for sm_$(subst $(comma),$(comma) sm_,$(CUDA_ARCH)),CUDA left out: $(no_cuda)) -> $(BUILD)/"
 
 # MPI is wanted unless somebody has said that it is not.
 deps = CXX="$(CXX)" CPPFLAGS="$(CPPFLAGS)" MPI=$(if $(filter command environment,$(origin MPI)),$(MPI),1) scripts/deps
@@ -179,18 +193,15 @@ demo: deps
 	@scripts/demo $(BUILD)
 
 # The paper's tables, with figures and a report each, into results/.
-.PHONY: tables tables-gpu
+.PHONY: tables
 tables: deps
-	@$(MAKE) --no-print-directory all
+	@$(MAKE) --no-print-directory $(addprefix $(BUILD)/,speedup mnist_mlp cifar_convex)
 	@scripts/tables $(BUILD)
-tables-gpu: deps
-	@$(MAKE) --no-print-directory all
-	@scripts/tables $(BUILD) cuda
 
 # Set up, build, test; then the same under the address and undefined-behaviour sanitizers (or, with
 # SAN=…, under those alone).
 check: deps
-	+@scripts/check $(if $(SAN),"SAN=$(SAN)","" "SAN=address,undefined")
+	+@scripts/check $(if $(SAN),"SAN=$(SAN)","" "SAN=address,undefined CUDA=0")
 
 # The tests alone, in one variant.
 test: tests
@@ -198,16 +209,6 @@ test: tests
 .PHONY: where
 where:
 	@echo $(BUILD)
-
-# The tests that need a GPU, some of them also under NVIDIA's sanitizer.
-.PHONY: check-gpu
-ifeq ($(CUDA),1)
-check-gpu: deps
-	+@scripts/check-gpu
-else
-check-gpu:
-	@echo "check-gpu: this build has no CUDA backend (CUDA=0, or nvcc is not on the PATH)" >&2; exit 2
-endif
 
 # The emulated link beside a real network, made of network namespaces (needs root).
 .PHONY: check-netns
@@ -217,19 +218,28 @@ check-netns: $(BUILD)/allreduce_bench
 bench: $(addprefix $(BUILD)/,$(filter bench_% %_bench,$(apps)))
 	@scripts/bench $(BUILD) $(if $(filter 1,$(MPI)),"$(MPIEXEC)")
 
-# A training step on a GPU.
-.PHONY: bench-gpu
-bench-gpu: $(BUILD)/bench_step
-	@scripts/bench-gpu $(BUILD)
-
 # Four workers on a shaped network beside PyTorch's (needs root).
 .PHONY: bench-peers
 bench-peers: $(BUILD)/mnist_mlp
 	@scripts/bench-peers $(BUILD)
-# Four workers on one GPU beside PyTorch's.
-.PHONY: bench-peers-gpu
+
+# What needs a GPU: the tests, some of them also under NVIDIA's sanitizer; the tables of all benchmarks;
+# a training step; four workers on one GPU beside PyTorch's.
+.PHONY: check-gpu tables-gpu bench-gpu bench-peers-gpu
+ifeq ($(CUDA),1)
+check-gpu: deps
+	+@scripts/check-gpu
+tables-gpu: deps
+	@$(MAKE) --no-print-directory $(addprefix $(BUILD)/,speedup $(nets))
+	@scripts/tables $(BUILD) cuda
+bench-gpu: $(BUILD)/bench_step
+	@scripts/bench-gpu $(BUILD)
 bench-peers-gpu: $(addprefix $(BUILD)/,mnist_mlp alexnet resnet)
 	@scripts/bench-peers-gpu $(BUILD)
+else
+check-gpu tables-gpu bench-gpu bench-peers-gpu:
+	@echo "$@: this build has no CUDA backend ($(no_cuda))" >&2; exit 2
+endif
 
 data:
 	+@data/fetch
