@@ -12,6 +12,7 @@
 #   CPPFLAGS= LDFLAGS=       where libraries are, if not where the compiler looks: -I… and -L…
 
 SHELL := /bin/bash
+VERSION := 0.2.0-dev
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS)),0)  # all cores, unless told otherwise
@@ -149,6 +150,11 @@ $(BUILD)/obj/tensor/cpu/panels.o: private cxx_flags += -ffp-contract=fast \
 $(BUILD)/obj/dist/transport/mpi_transport.o: private cpp_flags += $(mpi_cpp_flags)
 $(BUILD)/obj/tests/apps/mpi_test.o $(BUILD)/obj/tests/docs/commands_test.o: private cpp_flags += -DTANDEM_MPIEXEC='"$(MPIEXEC)"'
 
+# The commit is known to one file alone, so that a new one does not build everything anew.
+$(BUILD)/obj/train/version.o: $(BUILD)/commit Makefile
+$(BUILD)/obj/train/version.o: private cpp_flags += -DTANDEM_VERSION='"$(VERSION)"' \
+  -DTANDEM_COMMIT="\"$$(cat $(BUILD)/commit)\""
+
 # Objects are built anew when the compiler or its flags change, what is linked
 # when a source comes or goes.
 define remember
@@ -162,6 +168,9 @@ $(BUILD)/nvcc_flags: force
 	$(call remember,$(nvcc_flags))
 $(BUILD)/link_flags: force
 	$(call remember,$(CXX) $(ld_flags) $(ld_libs))
+$(BUILD)/commit: force
+	@mkdir -p $(@D)
+	@commit=$$(scripts/detect commit); [ -e $@ ] && [ "$$(cat $@)" = "$$commit" ] || echo "$$commit" >$@
 $(BUILD)/sources: force
 	$(call remember,$(lib_src) $(test_src) $(cuda_test_src))
 

@@ -5,6 +5,7 @@
 
 #include "dist/transport/mpi_launch.h"
 #include "tensor/error.h"
+#include "train/version.h"
 
 namespace tandem {
 
@@ -15,11 +16,16 @@ void set_conventions(CLI::App& app) {
 }
 
 bool parse_command_line(CLI::App& app, int argc, char** argv) {
+  app.set_version_flag("--version", version_line,
+                       "Print the version and what it was built with, and exit");
   try {
     app.parse(argc, argv);
     return true;
   } catch (const CLI::CallForHelp& help) {
     if (is_first_rank()) app.exit(help);
+    return false;
+  } catch (const CLI::CallForVersion& version) {
+    if (is_first_rank()) app.exit(version);
     return false;
   } catch (const CLI::ArgumentMismatch& e) {  // "--lr: 1 required X missing"
     const std::string message = e.what();

@@ -11,7 +11,8 @@ namespace tandem {
 // before options are added.
 void set_conventions(CLI::App& app);
 
-// Returns false if --help was asked for and shown. Throws UserError, naming the option.
+// Returns false if --help or --version was asked for and shown. Throws UserError, naming the
+// option.
 bool parse_command_line(CLI::App& app, int argc, char** argv);
 
 }  // namespace tandem

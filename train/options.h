@@ -73,8 +73,8 @@ struct AppHelp {
 };
 
 // Reads the command line into `options`, which hold the application's defaults, and into the
-// application's own. Returns false if --help was asked for and shown. Throws UserError, naming the
-// option, for what makes no sense.
+// application's own. Returns false if --help or --version was asked for and shown. Throws UserError,
+// naming the option, for what makes no sense.
 bool parse_options(int argc, char** argv, const AppHelp& help, TrainOptions& options);
 
 }  // namespace tandem

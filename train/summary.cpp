@@ -8,6 +8,7 @@
 
 #include "dist/compress/compressor.h"
 #include "train/statistics.h"
+#include "train/version.h"
 
 namespace tandem {
 namespace {
@@ -168,6 +169,8 @@ std::string to_json(const Summary& s) {
   const auto workers = workers_of(s);
   const bool distributed = s.options.algo != "single";
   const Json json = {{"app", s.app},
+                     {"version", tandem_version()},
+                     {"commit", tandem_commit().empty() ? Json() : Json(tandem_commit())},
                      {"options", options_json(s.options)},
                      {"data", s.data},
                      {"parameters", s.parameters},

@@ -2,10 +2,15 @@
 // convolutions (counted as if every product of the definition were made), GB/s of the loops beside
 // memcpy, counting what must be read and written at least. `--benchmark_filter=REGEX` picks some.
 #include <benchmark/benchmark.h>
+#include <fmt/format.h>
 
 #include <cstring>
+#include <string_view>
 
 #include "tensor/backend.h"
+#include "tensor/error.h"
+#include "train/app.h"
+#include "train/version.h"
 
 using namespace tandem;
 
@@ -290,4 +295,15 @@ IMAGES(BENCHMARK(global_average_pool_gradient));
 IMAGES(BENCHMARK(response_norm));
 IMAGES(BENCHMARK(response_norm_gradient));
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv) {
+  return run_app("bench_kernels", [&] {
+    if (argc == 2 && std::string_view(argv[1]) == "--version") {
+      fmt::print("{}\n", version_line());
+      return;
+    }
+    benchmark::Initialize(&argc, argv);
+    if (argc > 1) throw UserError("{} is no option; --help lists them", argv[1]);
+    benchmark::RunSpecifiedBenchmarks();
+    benchmark::Shutdown();
+  });
+}

@@ -47,7 +47,7 @@ const T& named(const std::vector<T>& all, std::string T::*name, const std::strin
   throw UserError("{} {}: choose from {}", option, wanted, fmt::join(names, ", "));
 }
 
-// Returns false if --help was asked for and shown.
+// Returns false if --help or --version was asked for and shown.
 bool parse(int argc, char** argv, Options& o) {
   CLI::App app(
       "Reproduces the speedup table of the Pipe-SGD paper: trains a benchmark with PS-Sync,\n"
@@ -116,7 +116,9 @@ bool parse(int argc, char** argv, Options& o) {
   without_default("--mpiexec", mpiexec, "COMMAND",
                   "Ranks are processes that this starts, for example\n"
                   "\"mpiexec.mpich -f hosts\"; default: threads");
-  add("--out", out, "DIR", "Folder for the results; it is made")->required()->option_text("DIR");
+  add("--out", out, "DIR", "Folder for the results, which is made; required")
+      ->required()
+      ->option_text("DIR");
   app.add_flag("--again", o.again, "Forget the results that are in DIR");
   app.add_flag("--quiet", o.quiet, "Print nothing but the table and errors");
   if (!parse_command_line(app, argc, argv)) return false;

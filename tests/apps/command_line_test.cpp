@@ -1,12 +1,15 @@
 // The programs as a person starts them: what they print, and how they end.
 #include <doctest/doctest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <regex>
 
 #include "tensor/cuda/cuda_backend.h"
 #include "tensor/error.h"
 #include "tests/data/idx_files.h"
 #include "tests/support.h"
+#include "train/version.h"
 
 using namespace tandem::test;
 
@@ -134,6 +137,45 @@ TEST_CASE("command line: --help explains every option and ends well") {
                              "--save",         "--load",    "--quiet",
                              "--precision",    "--graphs",  "--deterministic"})
     CHECK(r.out.find(option) != std::string::npos);
+}
+
+TEST_CASE("command line: every program says which version it is") {
+  const std::regex line(
+      "tandem [0-9]+\\.[0-9]+\\.[0-9]+(-[a-z0-9.]+)? "
+      "\\((commit [0-9a-f]{7,40}(-dirty)?|unknown commit), (g\\+\\+|.*[Cc]lang) [0-9.]+[^,]*, "
+      "((MPICH|Open MPI) [0-9.]+|no MPI), (CUDA [0-9.]+, cuDNN [0-9.]+|no CUDA)\\)\n");
+  std::string first;
+  for (const auto& app : std::filesystem::directory_iterator("apps")) {
+    const std::string program = app.path().filename();
+    // Some variants are built without some benchmarks.
+    if (!std::filesystem::exists(path_of_program(program))) continue;
+    CAPTURE(program);
+    const ProgramResult r = run_program(program, {"--version"});
+    CHECK(r.status == 0);
+    CHECK(r.err.empty());
+    CHECK(std::regex_match(r.out, line));
+    if (first.empty()) first = r.out;
+    CHECK(r.out == first);
+  }
+  CHECK(!first.empty());
+}
+
+TEST_CASE("command line: the summary says which version and commit made it") {
+  const ProgramResult r = run_program("mnist_mlp", {"--data", "synthetic", "--iterations", "1",
+                                                    "--quiet", "--summary", "/dev/stdout"});
+  REQUIRE(r.status == 0);
+  const auto json = nlohmann::json::parse(r.out);
+  CHECK(json["version"] == tandem::tandem_version());
+  CHECK(json["commit"] == (tandem::tandem_commit().empty()
+                               ? nlohmann::json()
+                               : nlohmann::json(tandem::tandem_commit())));
+}
+
+TEST_CASE("command line: speedup's help says that --out is required") {
+  const std::string help = run_program("speedup", {"--help"}).out;
+  const std::size_t out = help.find("--out DIR");
+  REQUIRE(out != std::string::npos);
+  CHECK(help.substr(out, help.find('\n', out) - out).find("required") != std::string::npos);
 }
 
 TEST_CASE("command line: a short run prints its story, and --quiet prints nothing") {
