@@ -9,10 +9,12 @@
 #   CXX=clang++              g++ 12 or newer, clang 14 or newer
 #   MPI=0|1                  with MPI; default 1 where it is found, 0 with SAN=thread
 #   MPICXX=mpicxx            whose MPI: MPICH's where it is found (mpicxx.mpich), else mpicxx
+#   PREFIX=/usr/local        where `make install` puts things; DESTDIR=… goes before it
 #   CPPFLAGS= LDFLAGS=       where libraries are, if not where the compiler looks: -I… and -L…
 
 SHELL := /bin/bash
 VERSION := 0.2.0-dev
+PREFIX ?= /usr/local
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS)),0)  # all cores, unless told otherwise
@@ -110,7 +112,7 @@ objects := $(call object,$(lib_src) $(test_src) $(cuda_test_src) $(wildcard data
 all: $(programs)
 # Benchmarks that no test runs are left out where they would only cost time.
 untested := $(if $(variant),bench_compress bench_kernels bench_link)
-tests: $(BUILD)/tandem_tests $(filter-out $(addprefix $(BUILD)/,$(untested)),$(programs)) $(BUILD)/cifar_from_png $(if $(cuda_test_src),$(BUILD)/cuda_tests)
+tests: $(BUILD)/tandem_tests $(BUILD)/tandem.pc $(filter-out $(addprefix $(BUILD)/,$(untested)),$(programs)) $(BUILD)/cifar_from_png $(if $(cuda_test_src),$(BUILD)/cuda_tests)
 tests-gpu: $(addprefix $(BUILD)/,cuda_tests $(nets))
 
 $(programs): $(BUILD)/%: $(BUILD)/obj/apps/%/main.o $(BUILD)/libtandem.a $(BUILD)/link_flags
@@ -133,6 +135,21 @@ $(BUILD)/libtandem.a: $(call object,$(lib_src)) $(BUILD)/sources
 	@echo "  ar    $@"
 	@rm -f $@ && $(AR) rcs $@ $(filter %.o,$^)
 
+# For pkg-config. The library is a static one, so whoever links it links what it uses, too.
+define pkg_config
+prefix=@PREFIX@
+includedir=$${prefix}/include
+libdir=$${prefix}/lib
+
+Name: tandem
+Description: Deep learning with data-parallel distribution built in
+Version: $(VERSION)
+Cflags: -I$${includedir}/tandem -pthread $(CPPFLAGS)
+Libs: -L$${libdir} -ltandem $(ld_flags) $(ld_libs)
+endef
+$(BUILD)/tandem.pc: $(BUILD)/link_flags $(BUILD)/flags Makefile
+	$(file >$@,$(pkg_config))
+
 $(BUILD)/obj/%.o: %.cpp $(BUILD)/flags | detected
 	@mkdir -p $(@D)
 	@echo "  c++   $<"
@@ -154,6 +171,8 @@ $(BUILD)/obj/tests/apps/mpi_test.o $(BUILD)/obj/tests/docs/commands_test.o: priv
 $(BUILD)/obj/train/version.o: $(BUILD)/commit Makefile
 $(BUILD)/obj/train/version.o: private cpp_flags += -DTANDEM_VERSION='"$(VERSION)"' \
   -DTANDEM_COMMIT="\"$$(cat $(BUILD)/commit)\""
+
+$(BUILD)/obj/tests/make/install_test.o: private cpp_flags += -DTANDEM_CXX='"$(CXX)"'
 
 # Objects are built anew when the compiler or its flags change, what is linked
 # when a source comes or goes.
@@ -253,7 +272,14 @@ endif
 data:
 	+@data/fetch
 
-cxx_files = $(shell find tensor autograd layers data dist train apps tests -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh')
+# Programs, headers, the library and what pkg-config needs, for other programs to use.
+.PHONY: install uninstall
+install: all $(BUILD)/tandem.pc
+	@DESTDIR="$(DESTDIR)" scripts/install $(BUILD) "$(abspath $(PREFIX))"
+uninstall:
+	@DESTDIR="$(DESTDIR)" scripts/install --remove $(BUILD) "$(abspath $(PREFIX))"
+
+cxx_files = $(shell find tensor autograd layers data dist train apps examples tests -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh')
 have_clang_format = command -v clang-format >/dev/null || { echo "clang-format is not installed" >&2; exit 2; }
 format:
 	@$(have_clang_format); clang-format -i $(cxx_files)
@@ -279,7 +305,8 @@ help:
 	@echo "make bench-peers-gpu  time four workers on one GPU, beside PyTorch's DDP over gloo"
 	@echo "make data         fetch MNIST, Fashion-MNIST, CIFAR-10 and CIFAR-100 into datasets/"
 	@echo "make deps         install missing libraries with apt"
+	@echo "make install      programs, headers, library and tandem.pc, to PREFIX=/usr/local; make uninstall removes them"
 	@echo "make format       format the sources; make format-check only looks"
 	@echo "make clean        remove build/"
 	@echo
-	@sed -n 's/^# *\(.*=.*\)/  \1/p' Makefile | head -10
+	@sed -n 's/^# *\(.*=.*\)/  \1/p' Makefile | head -11
