@@ -1,13 +1,75 @@
 #include "train/command_line.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <numeric>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "dist/transport/mpi_launch.h"
 #include "tensor/error.h"
 #include "train/version.h"
 
 namespace tandem {
+namespace {
+
+// Levenshtein's: how many letters must be put in, left out or replaced.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);  // from the beginning of a to each beginning of b
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = row[0]++;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row.back();
+}
+
+// What was probably meant: the option with the fewest wrong letters, a third of them at most, where
+// all that is missing at the end counts as one. Empty if none is near.
+std::string nearest_option(const CLI::App& app, const std::string& unknown) {
+  std::string nearest;
+  std::size_t least = std::max<std::size_t>(1, unknown.size() / 3) + 1;
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& name : option->get_lnames()) {
+      std::size_t distance = edit_distance(unknown, name);
+      if (unknown.size() > 1 && name.starts_with(unknown))
+        distance = std::min<std::size_t>(distance, 1);
+      if (distance < least) {
+        least = distance;
+        nearest = "--" + name;
+      }
+    }
+  return nearest;
+}
+
+// The first word that no option takes.
+std::optional<std::string> unexpected_word(const CLI::App& app) {
+  const std::vector<std::string> words = app.remaining();
+  const auto option =
+      std::ranges::find_if(words, [](const std::string& word) { return word.starts_with('-'); });
+  if (option != words.end()) return *option;
+  if (!words.empty()) return words.front();
+  return std::nullopt;
+}
+
+[[noreturn]] void refuse(const CLI::App& app, const std::string& word) {
+  if (!word.starts_with('-'))
+    throw UserError("\"{}\" belongs to no option; --help lists the options", word);
+  const std::string option = word.substr(0, word.find('='));
+  const std::size_t letters = option.find_first_not_of('-');
+  const std::string nearest =
+      letters == std::string::npos ? "" : nearest_option(app, option.substr(letters));
+  throw UserError("there is no option {}{}--help lists the options", option,
+                  nearest.empty() ? "; " : "; did you mean " + nearest + "? ");
+}
+
+}  // namespace
 
 void set_conventions(CLI::App& app) {
   app.option_defaults()->always_capture_default()->multi_option_policy(
@@ -32,6 +94,8 @@ bool parse_command_line(CLI::App& app, int argc, char** argv) {
     throw UserError("{} needs a value; --help lists the options",
                     message.substr(0, message.find(':')));
   } catch (const CLI::ParseError& e) {
+    // What is missing or wrong may follow from a mistyped option, so that comes first.
+    if (const auto word = unexpected_word(app)) refuse(app, *word);
     throw UserError("{}; --help lists the options", e.what());
   }
 }
