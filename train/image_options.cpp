@@ -40,7 +40,8 @@ std::vector<OwnOption> ImageOptions::own() {
            .value_name = "N",
            .help = "Threads that read images, for all workers together.\n"
                    "Default: what suits the data and this machine",
-           .most = 1024}};
+           .most = 1024,
+           .ranks_differ = true}};
 }
 
 DataSplit open_images(const std::string& data, const ImageOptions& o) {

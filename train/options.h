@@ -1,4 +1,8 @@
-// The options that every training program shares.
+// The options that every training program shares. A program may fill them in itself: train() checks
+// them (check_options.h), and those that are left alone just work. What the command line refuses
+// besides are options that were given though nothing would use them, such as --pipe-k of d-sync:
+// only there can a value that was given be told from the default. train() pays no attention to
+// them.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +13,15 @@
 
 namespace tandem {
 
+// Of TrainOptions::verify_every.
+inline constexpr std::int64_t kAtEveryTest = -1;
+
+// Every field but `own` has a row in option_table.cpp.
 struct TrainOptions {
   // Training
   std::int64_t batch = 100;  // global
   std::int64_t epochs = 10;
-  std::int64_t iterations = 0;  // 0: as many as the epochs have
+  std::int64_t iterations = 0;  // instead of epochs; 0: as many as the epochs have
   std::int64_t test_every = 0;  // iterations; 0: after every epoch
   std::uint64_t seed = 1;
   double label_smoothing = 0;
@@ -35,13 +43,15 @@ struct TrainOptions {
   bool deterministic = false;
 
   // Workers
-  std::string algo = "single";  // the default where there is one worker; else d-sync
-  int workers = 1;
-  int servers = 1;  // of ps-sync; ranks of their own
+  std::string algo;  // empty: single for one worker, d-sync for several
+  int workers = 0;   // 0: one; under mpiexec, its processes without the servers
+  int servers = 1;   // of ps-sync; ranks of their own
   int pipe_k = 2;
   std::int64_t warmup_iterations = 0, warmup_epochs = 0;  // of d-sync, before pipe-sgd
   std::string compress = "none";
   std::string link = "none";
+  // After how many iterations the workers compare their weights, and at the end; 0: never.
+  std::int64_t verify_every = kAtEveryTest;
   double stall_timeout = 60;  // seconds
   int threads = 0;            // per worker; 0: the machine's cores shared by the workers
 
@@ -51,7 +61,11 @@ struct TrainOptions {
   bool quiet = false;
 
   // The application's own, by name, as the summary shows them.
-  std::map<std::string, std::variant<bool, std::int64_t, std::string>> own = {};
+  struct Own {
+    std::variant<bool, std::int64_t, std::string> value;
+    bool ranks_differ = false;  // whether ranks may have different values
+  };
+  std::map<std::string, Own> own = {};
 };
 
 // An option that only one application has.
@@ -63,6 +77,7 @@ struct OwnOption {
   std::string help;                          // lines of 55 characters at most
   std::vector<std::string> choices = {};     // that a text is one of; empty: all will do
   std::int64_t least = 1, most = 1'000'000;  // of a number
+  bool ranks_differ = false;                 // a path, or what does not change the result
 };
 
 // What --help says of an application.

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "dist/compress/compressor.h"
+#include "train/option_table.h"
 #include "train/statistics.h"
 #include "train/version.h"
 
@@ -87,43 +88,19 @@ std::vector<std::string> first_skipped(const Summary& s) {
 }
 
 Json options_json(const TrainOptions& o) {
-  Json json = {{"algo", o.algo},
-               {"workers", o.workers},
-               {"servers", o.servers},
-               {"pipe_k", o.pipe_k},
-               {"warmup_iterations", o.warmup_iterations},
-               {"warmup_epochs", o.warmup_epochs},
-               {"compress", o.compress},
-               {"link", o.link},
-               {"stall_timeout", o.stall_timeout},
-               {"threads", o.threads},
-               {"device", o.device},
-               {"precision", o.precision},
-               {"graphs", o.device == "cpu" ? Json(nullptr) : Json(o.graphs)},
-               {"deterministic", o.deterministic || o.device == "cpu"},
-               {"batch", o.batch},
-               {"epochs", o.epochs},
-               {"iterations", o.iterations > 0 ? Json(o.iterations) : nullptr},
-               {"test_every", o.test_every > 0 ? Json(o.test_every) : nullptr},
-               {"seed", o.seed},
-               {"label_smoothing", o.label_smoothing},
-               {"lr", o.lr},
-               {"momentum", o.momentum},
-               {"nesterov", o.nesterov},
-               {"weight_decay", o.weight_decay},
-               {"lr_schedule", o.lr_schedule},
-               {"lr_step_epochs", o.lr_step_epochs},
-               {"lr_step_factor", o.lr_step_factor},
-               {"lr_warmup_iterations", o.lr_warmup_iterations},
-               {"data", o.data},
-               {"load", o.load},
-               {"save", o.save},
-               {"metrics", o.metrics},
-               {"summary", o.summary},
-               {"trace", o.trace},
-               {"quiet", o.quiet}};
-  for (const auto& own : o.own)
-    std::visit([&](const auto& value) { json[own.first] = value; }, own.second);
+  Json json;
+  for (const OptionRow& row : option_table())
+    std::visit(
+        [&](auto member) {
+          json[summary_key(row.name)] = row.given(o) ? Json(o.*member) : Json(nullptr);
+        },
+        row.member);
+  if (o.device == "cpu") {
+    json["graphs"] = nullptr;
+    json["deterministic"] = true;
+  }
+  for (const auto& [key, own] : o.own)
+    std::visit([&](const auto& value) { json[key] = value; }, own.value);
   return json;
 }
 

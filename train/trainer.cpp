@@ -15,6 +15,7 @@
 #include "dist/transport/mpi_launch.h"
 #include "tensor/cpu/thread_pool.h"
 #include "tensor/cuda/cuda_backend.h"
+#include "train/check_options.h"
 #include "train/files.h"
 #include "train/metrics.h"
 #include "train/progress.h"
@@ -53,7 +54,7 @@ class Training {
         summary_(summary),
         metrics_(first() ? o.metrics : ""),
         progress_(o.quiet || !first(), length_.iterations,
-                  o.test_every > 0 ? 0 : epoch_of(length_.iterations)) {}
+                  length_.tests_by_epochs() ? epoch_of(length_.iterations) : 0) {}
 
   void run() {
     std::vector<double> losses;  // this worker's parts of them, since the last test
@@ -309,7 +310,8 @@ DataSplit open_data(const Task& task, const TrainOptions& o) {
 
 }  // namespace
 
-Summary train(const Task& task, const TrainOptions& o) {
+Summary train(const Task& task, const TrainOptions& options) {
+  const TrainOptions o = check_options(options);
   Summary result;
   const auto compressor = make_compressor(o.compress);
   const auto run = [&](const DataSplit& data, Communication* communication) {

@@ -29,6 +29,11 @@ struct Length {
   std::int64_t warmup;  // iterations of d-sync before the pipeline opens
   std::int64_t cold;    // first iterations, in which memory is taken and libraries choose
                         // algorithms: their times do not count
+
+  // Whether every test is at the end of an epoch.
+  bool tests_by_epochs() const {
+    return iterations_per_test == iterations_per_epoch && iterations % iterations_per_epoch == 0;
+  }
 };
 
 // A model's weights and what updates them: all that a parameter server needs of a worker.

@@ -62,7 +62,8 @@ int main(int argc, char** argv) {
                  .value = &features,
                  .value_name = "FILE",
                  .help = "Take the fixed layers from here (what cifar_cnn\n"
-                         "--save has written, for either data set)"},
+                         "--save has written, for either data set)",
+                 .ranks_differ = true},
                 {.name = "--augment",
                  .value = &augment,
                  .help = "Shift and flip the training images at random; implies\n"

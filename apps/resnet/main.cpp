@@ -59,7 +59,7 @@ void settle(Options& o, TrainOptions& train) {
   if (std::ranges::find(depths, o.depth) == depths.end())
     throw UserError("--depth {} is not for --dataset {}: choose from {}", o.depth, o.dataset,
                     fmt::join(depths, ", "));
-  train.own["depth"] = o.depth;
+  train.own["depth"].value = o.depth;
   const bool of_photographs =
       o.images.image_size > 0 || o.images.skip_bad_images || o.images.loader_threads > 0;
   if (o.cifar() && of_photographs)

@@ -99,8 +99,7 @@ bool parse(int argc, char** argv, Options& o) {
   without_default("--target-accuracy", o.target_accuracy, "PERCENT",
                   "Tell how long it takes to reach it; default: the whole\n"
                   "per cent that all algorithms reach")
-      ->transform(
-          number<double>("a number from 0 to 100", [](double v) { return v >= 0 && v <= 100; }));
+      ->transform(number("a number from 0 to 100", [](double v) { return v >= 0 && v <= 100; }));
   without_default("--batch", batch, "N", "Samples per iteration; default: the paper's")
       ->transform(whole(1, kMost));
   add("--seed", plan.seed, "N", "Decides initial weights, data order and dropout")

@@ -51,10 +51,7 @@ LinkSpeed parse_link(const std::string& text) {
                            ? std::optional<double>(0)
                            : quantity(std::string_view(text).substr(slash + 1), kTimes);
   if (!rate || !latency || *rate < 1e3 || *rate > 1e13 || *latency < 0 || *latency > 10)
-    throw UserError(
-        "--link must be none, 1gbe, 10gbe, 25gbe, 100gbe or a rate (1kbit to 10000gbit) with or "
-        "without a latency (up to 10s), such as 2.5gbit/80us, not {}",
-        text.empty() ? "empty" : text);
+    throw UserError("--link must be {}, not {}", kLinkForms, text.empty() ? "empty" : text);
   return {*rate / 8, *latency};
 }
 

@@ -12,6 +12,11 @@ struct LinkSpeed {
   bool limited() const { return bytes_per_s > 0; }
 };
 
+// What parse_link() takes, for a sentence: "must be …".
+inline constexpr const char* kLinkForms =
+    "none, 1gbe, 10gbe, 25gbe, 100gbe or a rate (1kbit to 10000gbit) with or without a latency "
+    "(up to 10s), such as 2.5gbit/80us";
+
 // none, 1gbe, 10gbe, 25gbe, 100gbe, or RATE[/LATENCY] such as 2.5gbit/80us. UserError for anything
 // else, with an example of what is right.
 LinkSpeed parse_link(const std::string& text);

@@ -82,15 +82,28 @@ TEST_CASE("command line: options that do not go together, and unknown ones") {
   CHECK(refusal({"--workers", "2", "--pipe-k", "2"}).find("means nothing to --algo d-sync") !=
         std::string::npos);
   CHECK(refusal({"--link", "1gbe"}).find("means nothing to --algo single") != std::string::npos);
-  CHECK(refusal({"--workers", "2", "--link", "fast"}).find("such as 2.5gbit/80us") !=
-        std::string::npos);
+  CHECK(refusal({"--workers", "2", "--link", "fast"})
+            .starts_with("mnist_mlp: --link: must be none, 1gbe"));  // the option is named once
   CHECK(refusal({"--nesterov", "--momentum", "0"}).find("--nesterov") != std::string::npos);
   CHECK(refusal({"--epochs", "1", "--iterations", "5"}).find("exclude each other") !=
         std::string::npos);
   CHECK(refusal({"--save", "/tmp/x", "--summary", "/tmp/x"}).find("same file") !=
         std::string::npos);
-  CHECK(refusal({"--learning-rate", "1"}).find("--learning-rate") != std::string::npos);
-  CHECK(refusal({"surprise"}).find("surprise") != std::string::npos);
+}
+
+TEST_CASE("command line: an unknown option is named, with the one that was probably meant") {
+  const std::string end = " --help lists the options\n";
+  CHECK(refusal({"--worker", "4"}) ==
+        "mnist_mlp: there is no option --worker; did you mean --workers?" + end);
+  CHECK(refusal({"--iter=5", "surprise"}) ==
+        "mnist_mlp: there is no option --iter; did you mean --iterations?" + end);
+  CHECK(refusal({"--learning-rate", "1"}) ==
+        "mnist_mlp: there is no option --learning-rate;" + end);
+  CHECK(refusal({"-lr", "1"}) == "mnist_mlp: there is no option -lr; did you mean --lr?" + end);
+  CHECK(refusal({"surprise"}) == "mnist_mlp: \"surprise\" belongs to no option;" + end);
+  // It comes before what may follow from it: here, that --out is missing.
+  CHECK(run_program("speedup", {"--wokers", "4"}).err ==
+        "speedup: there is no option --wokers; did you mean --workers?" + end);
 }
 
 TEST_CASE("command line: bad data and weights are refused with their path") {
@@ -135,7 +148,8 @@ TEST_CASE("command line: --help explains every option and ends well") {
                              "--weight-decay", "--seed",    "--data",
                              "--device",       "--metrics", "--summary",
                              "--save",         "--load",    "--quiet",
-                             "--precision",    "--graphs",  "--deterministic"})
+                             "--precision",    "--graphs",  "--deterministic",
+                             "--verify-every"})
     CHECK(r.out.find(option) != std::string::npos);
 }
 
@@ -186,9 +200,10 @@ TEST_CASE("command line: a short run prints its story, and --quiet prints nothin
   CHECK(loud.status == 0);
   CHECK(loud.err.empty());  // no progress bar: this is not a terminal
   for (const char* part : {"200 training and 10 test images", "648010 parameters",
-                           "single, 1 worker, 1 thread, batch 100\n", "epoch 2/2",
-                           "3 iterations in", "test accuracy", "weights hash"})
+                           "single, 1 worker, 1 thread, batch 100\n", "iteration 2/3 ",
+                           "iteration 3/3 ", "3 iterations in", "test accuracy", "weights hash"})
     CHECK(loud.out.find(part) != std::string::npos);
+  CHECK(loud.out.find("epoch ") == std::string::npos);  // the run ends within one
 
   Words quiet = words;
   quiet.insert(quiet.end(), {"--quiet", "--summary", folder / "summary.json"});
@@ -198,6 +213,18 @@ TEST_CASE("command line: a short run prints its story, and --quiet prints nothin
   CHECK(silent.err.empty());
   const auto json = nlohmann::json::parse(read_bytes(folder / "summary.json"));
   CHECK(loud.out.find(json["weights_hash"].get<std::string>()) != std::string::npos);
+}
+
+TEST_CASE("command line: a run of whole epochs counts them") {
+  const TemporaryFolder folder;
+  write_mnist(folder.path(), 200, 10);
+  for (const Words& length : {Words{"--epochs", "2"}, Words{"--iterations", "4"}}) {
+    Words words = {"--data", folder.path(), "--threads", "1"};
+    words.insert(words.end(), length.begin(), length.end());
+    const std::string out = run_program("mnist_mlp", words).out;
+    CHECK(out.find("epoch 1/2 ") != std::string::npos);
+    CHECK(out.find("epoch 2/2 ") != std::string::npos);
+  }
 }
 
 TEST_CASE("command line: numbers are decimal, and of an option given twice the last one counts") {

@@ -1,0 +1,121 @@
+// train() as a library: what it refuses, and what it settles by itself.
+#include "train/check_options.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "layers/models/mlp.h"
+#include "tensor/error.h"
+#include "tests/support.h"
+#include "tests/train/digits.h"
+#include "train/option_table.h"
+#include "train/trainer.h"
+
+using namespace tandem;
+using namespace tandem::test;
+
+namespace {
+
+Task task() {
+  return {.app = "test",
+          .model = [](const Shape&, std::int64_t, std::uint64_t seed) { return mnist_mlp(seed); },
+          .data = [] { return digits(); }};
+}
+
+// What train() says to the default options after `change`, before it opens the data.
+template <class Change>
+std::string refusal(const Change& change) {
+  TrainOptions o;
+  change(o);
+  Task never = task();
+  never.data = []() -> DataSplit { throw std::logic_error("the data were opened"); };
+  return message_of<UserError>([&] { train(never, o); });
+}
+
+}  // namespace
+
+TEST_CASE("train(): options that were left alone just work") {
+  TrainOptions o;
+  o.quiet = true;
+  o.epochs = 1;  // ten would only take longer
+  const Summary s = train(task(), o);
+  CHECK(s.iterations == 10);
+  CHECK(s.options.algo == "single");
+  CHECK(s.options.workers == 1);
+  CHECK(s.options.threads > 0);
+
+  o.workers = 2;
+  const Summary two = train(task(), o);
+  CHECK(two.options.algo == "d-sync");
+  CHECK(two.ranks.size() == 2);
+}
+
+TEST_CASE("train(): numbers of workers that cannot be are refused") {
+  CHECK(refusal([](TrainOptions& o) {
+          o.algo = "single";
+          o.workers = 4;
+        }) == "--workers 4 needs a distributed algorithm; --algo single is one worker");
+  CHECK(refusal([](TrainOptions& o) {
+          o.workers = 4;
+          o.batch = 3;
+        }) == "--batch 3 is less than a sample for each of 4 workers");
+  CHECK(refusal([](TrainOptions& o) { o.workers = -1; }) ==
+        "--workers: must be a whole number from 1 to 1024, not -1");
+}
+
+TEST_CASE("train(): values out of range are refused with the option's name") {
+  const auto names = [](const char* option, const auto& change) {
+    CAPTURE(option);
+    const std::string message = refusal(change);
+    CAPTURE(message);
+    CHECK(message.starts_with(std::string(option) + ": must be "));
+  };
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  names("--lr", [](TrainOptions& o) { o.lr = -0.1; });
+  names("--lr", [&](TrainOptions& o) { o.lr = nan; });
+  names("--lr", [](TrainOptions& o) { o.lr = HUGE_VAL; });
+  names("--momentum", [](TrainOptions& o) { o.momentum = 1; });
+  names("--momentum", [&](TrainOptions& o) { o.momentum = nan; });
+  names("--weight-decay", [](TrainOptions& o) { o.weight_decay = -1; });
+  names("--label-smoothing", [](TrainOptions& o) { o.label_smoothing = 1; });
+  names("--lr-step-factor", [](TrainOptions& o) { o.lr_step_factor = 0; });
+  names("--stall-timeout", [](TrainOptions& o) { o.stall_timeout = 0; });
+  names("--batch", [](TrainOptions& o) { o.batch = 0; });
+  names("--epochs", [](TrainOptions& o) { o.epochs = -1; });
+  names("--iterations", [](TrainOptions& o) { o.iterations = -1; });
+  names("--test-every", [](TrainOptions& o) { o.test_every = -1; });
+  names("--verify-every", [](TrainOptions& o) { o.verify_every = -2; });
+  names("--pipe-k", [](TrainOptions& o) { o.pipe_k = 0; });
+  names("--servers", [](TrainOptions& o) { o.servers = 0; });
+  names("--threads", [](TrainOptions& o) { o.threads = -1; });
+  names("--algo", [](TrainOptions& o) { o.algo = "magic"; });
+  names("--compress", [](TrainOptions& o) { o.compress = "zip"; });
+  names("--link", [](TrainOptions& o) { o.link = "fast"; });
+  names("--device", [](TrainOptions& o) { o.device = ""; });
+  names("--precision", [](TrainOptions& o) { o.precision = "fp8"; });
+  names("--graphs", [](TrainOptions& o) { o.graphs = "maybe"; });
+  names("--lr-schedule", [](TrainOptions& o) { o.lr_schedule = "up"; });
+}
+
+TEST_CASE("train(): options that do not go together are refused") {
+  CHECK(refusal([](TrainOptions& o) { o.precision = "bf16"; }) ==
+        "--precision bf16 needs --device cuda");
+  CHECK(refusal([](TrainOptions& o) {
+          o.nesterov = true;
+          o.momentum = 0;
+        }) == "--nesterov needs a --momentum above 0");
+  CHECK(refusal([](TrainOptions& o) { o.save = o.trace = "/tmp/x"; }) ==
+        "--save and --trace would write to the same file /tmp/x");
+}
+
+TEST_CASE("check_options: what it returns passes again unchanged") {
+  TrainOptions o;
+  o.workers = 3;
+  o.algo = "ps-sync";
+  const TrainOptions once = check_options(o), twice = check_options(once);
+  for (const OptionRow& row : option_table()) CHECK(row.text(once) == row.text(twice));
+  CHECK(once.algo == "ps-sync");
+  CHECK(once.workers == 3);
+}

@@ -1,0 +1,70 @@
+#include "train/check_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "dist/transport/mpi_launch.h"
+#include "tensor/error.h"
+#include "train/option_table.h"
+
+namespace tandem {
+namespace {
+
+void check_values(const TrainOptions& o) {
+  for (const OptionRow& row : option_table()) {
+    if (!row.rule || !row.given(o)) continue;
+    std::string text = row.text(o);
+    if (const std::string complaint = row.rule->complaint(text); !complaint.empty())
+      throw UserError("{}: {}", row.name, complaint);
+  }
+}
+
+void settle_ranks(TrainOptions& o) {
+  const auto launch = mpi_launch();
+  const int ranks = launch ? launch->size : 0;
+  const bool open = o.workers == 0;
+  if (open) o.workers = launch ? ranks : 1;
+  if (o.algo.empty()) o.algo = o.workers > 1 ? "d-sync" : "single";
+  const int servers = o.algo == "ps-sync" ? o.servers : 0;
+  if (open && launch) o.workers = ranks - servers;
+  if (o.workers < 1)
+    throw UserError("mpiexec -n {} is too few for a worker and --servers {}", ranks, servers);
+  if (launch && o.workers + servers != ranks)
+    throw UserError("--workers {}{} does not fit the {} processes that mpiexec has started",
+                    o.workers, servers ? fmt::format(" with --servers {}", servers) : "", ranks);
+  if (o.algo == "single" && o.workers != 1)
+    throw UserError("--workers {} needs a distributed algorithm; --algo single is one worker",
+                    o.workers);
+  if (o.batch < o.workers)
+    throw UserError("--batch {} is less than a sample for each of {} workers", o.batch, o.workers);
+  if (o.threads == 0) {
+    const int here = launch ? launch->local_size : o.workers + servers;
+    o.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / here);
+  }
+}
+
+void check_outputs(const TrainOptions& o) {
+  const std::pair<const char*, std::string> outputs[] = {
+      {"--save", o.save}, {"--summary", o.summary}, {"--metrics", o.metrics}, {"--trace", o.trace}};
+  for (const auto& [option, file] : outputs)
+    for (const auto& [other, other_file] : outputs)
+      if (option != other && !file.empty() && file == other_file && !file.starts_with("/dev/"))
+        throw UserError("{} and {} would write to the same file {}", option, other, file);
+}
+
+}  // namespace
+
+TrainOptions check_options(TrainOptions o) {
+  check_values(o);
+  settle_ranks(o);
+  if (o.device == "cpu" && o.precision != "fp32")
+    throw UserError("--precision {} needs --device cuda", o.precision);
+  if (o.nesterov && o.momentum == 0) throw UserError("--nesterov needs a --momentum above 0");
+  check_outputs(o);
+  return o;
+}
+
+}  // namespace tandem

@@ -1,0 +1,140 @@
+#include "train/option_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "dist/compress/compressor.h"
+#include "dist/strategy.h"
+#include "dist/transport/link_speed.h"
+#include "tensor/error.h"
+#include "tensor/precision.h"
+
+namespace tandem {
+namespace {
+
+// Bounds keep products of options within 64 bits, and rates within what a float can hold.
+constexpr std::uint64_t kMillion = 1'000'000, kBillion = 1'000'000'000;
+
+Rule positive() {
+  return rules::number("a number above 0 and up to 1e30",
+                       [](double v) { return v > 0 && v <= 1e30; });
+}
+Rule not_negative() {
+  return rules::number("a number from 0 to 1e30", [](double v) { return v >= 0 && v <= 1e30; });
+}
+Rule below_1() {
+  return rules::number("a number from 0 to below 1", [](double v) { return v >= 0 && v < 1; });
+}
+
+Rule link() {
+  return {kLinkForms, [](std::string& text) {
+            try {
+              parse_link(text);
+              return true;
+            } catch (const UserError&) {
+              return false;
+            }
+          }};
+}
+
+std::vector<OptionRow> make_table() {
+  using rules::one_of, rules::whole;
+  using O = TrainOptions;
+  constexpr auto kDiffer = Ranks::differ;
+  // The ranks compare in this order: what others follow from comes first.
+  return {
+      {.name = "--algo", .member = &O::algo, .rule = one_of(strategy_names()), .unset = ""},
+      {.name = "--servers", .member = &O::servers, .rule = whole(1, 1024)},
+      {.name = "--workers", .member = &O::workers, .rule = whole(1, 1024), .unset = "0"},
+      {.name = "--pipe-k", .member = &O::pipe_k, .rule = whole(1, 64)},
+      {.name = "--warmup-iterations", .member = &O::warmup_iterations, .rule = whole(0, kBillion)},
+      {.name = "--warmup-epochs", .member = &O::warmup_epochs, .rule = whole(0, kMillion)},
+      {.name = "--compress", .member = &O::compress, .rule = one_of(compressor_names())},
+      {.name = "--link", .member = &O::link, .rule = link()},
+      {.name = "--verify-every",
+       .member = &O::verify_every,
+       .rule = whole(0, kBillion),
+       .unset = fmt::format("{}", kAtEveryTest)},
+      {.name = "--stall-timeout",
+       .member = &O::stall_timeout,
+       .ranks = kDiffer,
+       .rule = rules::number("a number above 0 and up to 1000000",
+                             [](double v) { return v > 0 && v <= 1e6; })},
+      {.name = "--threads",
+       .member = &O::threads,
+       .ranks = kDiffer,
+       .rule = whole(1, 1024),
+       .unset = "0"},
+      {.name = "--device", .member = &O::device, .rule = one_of({"cpu", "cuda"})},
+      {.name = "--precision", .member = &O::precision, .rule = one_of(precision_names())},
+      {.name = "--graphs", .member = &O::graphs, .ranks = kDiffer, .rule = one_of({"on", "off"})},
+      {.name = "--deterministic", .member = &O::deterministic},
+      {.name = "--batch", .member = &O::batch, .rule = whole(1, kBillion)},
+      {.name = "--epochs", .member = &O::epochs, .rule = whole(0, kMillion)},
+      {.name = "--iterations", .member = &O::iterations, .rule = whole(1, kBillion), .unset = "0"},
+      {.name = "--test-every", .member = &O::test_every, .rule = whole(1, kBillion), .unset = "0"},
+      {.name = "--seed",
+       .member = &O::seed,
+       .rule = whole(0, std::numeric_limits<std::uint64_t>::max())},
+      {.name = "--label-smoothing", .member = &O::label_smoothing, .rule = below_1()},
+      {.name = "--lr", .member = &O::lr, .rule = positive()},
+      {.name = "--momentum", .member = &O::momentum, .rule = below_1()},
+      {.name = "--nesterov", .member = &O::nesterov},
+      {.name = "--weight-decay", .member = &O::weight_decay, .rule = not_negative()},
+      {.name = "--lr-schedule",
+       .member = &O::lr_schedule,
+       .rule = one_of({"constant", "step", "cosine"})},
+      {.name = "--lr-step-epochs", .member = &O::lr_step_epochs, .rule = whole(1, kMillion)},
+      {.name = "--lr-step-factor", .member = &O::lr_step_factor, .rule = positive()},
+      {.name = "--lr-warmup-iterations",
+       .member = &O::lr_warmup_iterations,
+       .rule = whole(0, kBillion)},
+      // Paths may differ from machine to machine. What is in the files must not: the ranks compare
+      // the data and the weights that they begin with.
+      {.name = "--data", .member = &O::data, .ranks = kDiffer},
+      {.name = "--load", .member = &O::load, .ranks = kDiffer},
+      {.name = "--save", .member = &O::save, .ranks = kDiffer},
+      {.name = "--metrics", .member = &O::metrics, .ranks = kDiffer},
+      {.name = "--summary", .member = &O::summary, .ranks = kDiffer},
+      {.name = "--trace", .member = &O::trace, .ranks = kDiffer},
+      {.name = "--quiet", .member = &O::quiet, .ranks = kDiffer},
+  };
+}
+
+template <class T>
+std::string plain(const T& value) {
+  return fmt::format("{}", value);
+}
+std::string plain(bool value) { return value ? "on" : "off"; }
+
+}  // namespace
+
+std::string OptionRow::text(const TrainOptions& options) const {
+  if (!given(options)) return "none";
+  return std::visit([&](auto field) { return plain(options.*field); }, member);
+}
+
+bool OptionRow::given(const TrainOptions& options) const {
+  return !unset || std::visit([&](auto field) { return plain(options.*field) != *unset; }, member);
+}
+
+const std::vector<OptionRow>& option_table() {
+  static const std::vector<OptionRow> kTable = make_table();
+  return kTable;
+}
+
+const OptionRow& option_row(const std::string& name) {
+  const auto found = std::ranges::find(option_table(), name, &OptionRow::name);
+  require(found != option_table().end(), "{} is not in the table of options", name);
+  return *found;
+}
+
+std::string summary_key(const std::string& option) {
+  std::string key = option.substr(2);
+  std::ranges::replace(key, '-', '_');
+  return key;
+}
+
+}  // namespace tandem

@@ -1,0 +1,29 @@
+// What the value of an option must be. A rule reads the value as text, as the command line has it,
+// so that the same rule serves the command line and options that a program has set.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace tandem {
+
+struct Rule {
+  std::string must_be;  // "a whole number from 1 to 64"
+  // Whether it holds for the text. Numbers are replaced by their plain decimal form: 010 is ten.
+  std::function<bool(std::string& text)> holds;
+
+  // "must be …, not …"; empty if the rule holds.
+  std::string complaint(std::string& text) const;
+};
+
+namespace rules {
+
+Rule number(const std::string& must_be, const std::function<bool(double)>& holds);
+Rule whole(std::uint64_t low, std::uint64_t high);
+Rule one_of(const std::vector<std::string>& names);
+
+}  // namespace rules
+
+}  // namespace tandem
