@@ -3,37 +3,96 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <fstream>
-#include <nlohmann/json.hpp>
+#include <limits>
 #include <utility>
 
 #include "data/regular_file.h"
 #include "tensor/error.h"
 #include "train/files.h"
+#include "train/json_input.h"
 
 namespace tandem {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "the format is little-endian");
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;
 
-constexpr std::uint64_t kMostHeaderBytes = 100'000'000;  // as the format's own library has it
+constexpr std::uint64_t kMostHeaderBytes = 10'000'000;  // a hundred thousand tensors
+
+template <class T>
+T bits_at(const std::byte* at) {
+  T bits;
+  std::memcpy(&bits, at, sizeof bits);
+  return bits;
+}
+
+float from_f32(const std::byte* at) { return bits_at<float>(at); }
+
+float from_bf16(const std::byte* at) {
+  return std::bit_cast<float>(std::uint32_t{bits_at<std::uint16_t>(at)} << 16);
+}
+
+// A sign, 5 bits of exponent and 10 of mantissa become a sign, 8 bits and 23.
+float from_f16(const std::byte* at) {
+  const std::uint32_t bits = bits_at<std::uint16_t>(at);
+  const std::uint32_t exponent = bits >> 10 & 31, mantissa = bits & 1023;
+  if (exponent == 0) {  // in units of the smallest number
+    const float value = static_cast<float>(mantissa) * 0x1p-24f;
+    return bits >> 15 ? -value : value;
+  }
+  const std::uint32_t wider = exponent == 31 ? 255 : exponent - 15 + 127;  // 31: infinity or NaN
+  return std::bit_cast<float>(bits >> 15 << 31 | wider << 23 | mantissa << 13);
+}
+
+float from_f64(const std::byte* at) {
+  const auto value = bits_at<double>(at);
+  if (std::isfinite(value) && std::abs(value) > std::numeric_limits<float>::max())
+    throw UserError("its value {} is beyond the range of F32", value);
+  return static_cast<float>(value);
+}
+
+template <std::size_t kBytes, float (*from)(const std::byte*)>
+void read_all(const std::byte* bytes, std::span<float> values) {
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = from(bytes + i * kBytes);
+}
+
+// How the elements of a tensor are written; read, they all become float.
+struct ElementType {
+  const char* name;
+  std::uint64_t bytes;
+  void (*read)(const std::byte* bytes, std::span<float> values);
+};
+
+constexpr ElementType kElementTypes[] = {{"F32", 4, read_all<4, from_f32>},
+                                         {"F16", 2, read_all<2, from_f16>},
+                                         {"BF16", 2, read_all<2, from_bf16>},
+                                         {"F64", 8, read_all<8, from_f64>}};
+// What PyTorch's batch norms count: passed over.
+constexpr ElementType kCounter = {"I64", 8, nullptr};
+
+ElementType element_type(const std::string& tensor, const Json& json) {
+  const auto& dtype = json.at("dtype").get_ref<const std::string&>();
+  for (const ElementType& type : kElementTypes)
+    if (dtype == type.name) return type;
+  if (dtype == kCounter.name && tensor.ends_with("num_batches_tracked")) return kCounter;
+  throw UserError("its dtype is {}; F32, F16, BF16 and F64 can be read", shown(dtype));
+}
 
 // One tensor's entry in the header; `data_bytes` is the size of the part behind the header.
 struct Entry {
   std::string name;
+  ElementType type;
   Shape shape;
   std::uint64_t begin = 0, end = 0;
-  bool counter = false;  // of batches, by PyTorch
 
-  Entry(const std::string& tensor, const Json& json, std::uint64_t data_bytes) : name(tensor) {
-    const auto dtype = json.at("dtype").get<std::string>();
-    counter = dtype == "I64" && name.ends_with("num_batches_tracked");
-    if (dtype != "F32" && !counter) throw UserError("its dtype is {}; only F32 can be read", dtype);
+  Entry(const std::string& tensor, const Json& json, std::uint64_t data_bytes)
+      : name(tensor), type(element_type(tensor, json)) {
     std::vector<std::int64_t> sizes;
-    std::uint64_t bytes = counter ? sizeof(std::int64_t) : sizeof(float);
+    std::uint64_t bytes = type.bytes;
     for (const Json& size : json.at("shape")) {
       sizes.push_back(static_cast<std::int64_t>(whole_number(size, data_bytes)));
       if (__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(sizes.back()), &bytes))
@@ -47,36 +106,51 @@ struct Entry {
       throw UserError("bytes {} to {} do not hold the shape {}", begin, end, shape);
   }
 
+  std::vector<float> values(std::span<const std::byte> bytes) const {
+    std::vector<float> result(static_cast<std::size_t>(shape.count()));
+    type.read(bytes.data(), result);
+    return result;
+  }
+
   static std::uint64_t whole_number(const Json& json, std::uint64_t most) {
     if (!json.is_number_unsigned() || json.get<std::uint64_t>() > most)
-      throw UserError("{} is not a whole number within the file's {} bytes of data", json.dump(),
-                      most);
+      throw UserError("{} is not a whole number within the file's {} bytes of data",
+                      shown_value(json), most);
     return json.get<std::uint64_t>();
   }
 };
 
+Json parse_object(const std::string& text, const std::string& path) {
+  try {
+    Json header = parse_json(text);
+    if (header.is_object()) return header;
+  } catch (const UserError& e) {
+    throw UserError("{} has a header that cannot be read: {}", path, e.what());
+  }
+  throw UserError("{} has a header that is not a JSON object", path);
+}
+
 // The entries in the order of their data, which they must fill without gaps or overlaps.
 std::vector<Entry> parse_header(const std::string& text, std::uint64_t data_bytes,
                                 const std::string& path) {
-  const Json header = Json::parse(text, nullptr, false);
-  if (!header.is_object()) throw UserError("{} has a header that is not a JSON object", path);
+  const Json header = parse_object(text, path);
   std::vector<Entry> entries;
   for (const auto& [name, json] : header.items()) {
     if (name == "__metadata__") continue;
     try {
       entries.emplace_back(name, json, data_bytes);
     } catch (const Json::exception&) {
-      throw UserError("{}: tensor {} lacks a dtype, shape or data_offsets", path, name);
+      throw UserError("{}: tensor {} lacks a dtype, shape or data_offsets", path, shown(name));
     } catch (const UserError& e) {
-      throw UserError("{}: tensor {}: {}", path, name, e.what());
+      throw UserError("{}: tensor {}: {}", path, shown(name), e.what());
     }
   }
   std::ranges::sort(entries, {}, [](const Entry& e) { return std::pair(e.begin, e.end); });
   std::uint64_t filled = 0;
   for (const Entry& entry : entries) {
     if (entry.begin != filled)
-      throw UserError("{}: tensor {} begins at byte {} of the data, not at {}", path, entry.name,
-                      entry.begin, filled);
+      throw UserError("{}: tensor {} begins at byte {} of the data, not at {}", path,
+                      shown(entry.name), entry.begin, filled);
     filled = entry.end;
   }
   if (filled != data_bytes)
@@ -92,7 +166,7 @@ void read_exactly(std::ifstream& file, void* to, std::uint64_t bytes, const std:
 }  // namespace
 
 void write_safetensors(const std::filesystem::path& path, std::span<const NamedArray> arrays) {
-  Json header;
+  nlohmann::ordered_json header;
   header["__metadata__"] = {{"format", "pt"}};
   std::uint64_t offset = 0;
   for (const NamedArray& array : arrays) {
@@ -122,21 +196,26 @@ std::map<std::string, NamedArray> read_safetensors(const std::filesystem::path& 
   std::uint64_t length = 0;
   if (file_bytes < sizeof(length)) throw UserError("{} is too short for a safetensors file", path);
   read_exactly(file, &length, sizeof(length), path);
-  if (length > file_bytes - sizeof(length) || length > kMostHeaderBytes)
+  if (length > file_bytes - sizeof(length))
     throw UserError("{} is not a whole safetensors file: its header would have {} bytes", path,
                     length);
+  if (length > kMostHeaderBytes)
+    throw UserError("{} has a header of {} bytes; {} are the most that can be read", path, length,
+                    kMostHeaderBytes);
   std::string text(length, '\0');
   read_exactly(file, text.data(), length, path);
 
   std::map<std::string, NamedArray> arrays;
-  for (Entry& entry : parse_header(text, file_bytes - sizeof(length) - length, path)) {
-    if (entry.counter) {
-      file.ignore(static_cast<std::streamsize>(entry.end - entry.begin));
-      continue;
+  std::vector<std::byte> bytes;
+  for (const Entry& entry : parse_header(text, file_bytes - sizeof(length) - length, path)) {
+    bytes.resize(entry.end - entry.begin);
+    read_exactly(file, bytes.data(), bytes.size(), path);
+    if (!entry.type.read) continue;
+    try {
+      arrays.emplace(entry.name, NamedArray{entry.name, entry.shape, entry.values(bytes)});
+    } catch (const UserError& e) {
+      throw UserError("{}: tensor {}: {}", path, shown(entry.name), e.what());
     }
-    std::vector<float> values(static_cast<std::size_t>(entry.shape.count()));
-    read_exactly(file, values.data(), entry.end - entry.begin, path);
-    arrays.emplace(entry.name, NamedArray{entry.name, entry.shape, std::move(values)});
   }
   return arrays;
 }

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "tensor/hash.h"
+#include "train/json_input.h"
 #include "train/safetensors.h"
 
 namespace tandem {
@@ -78,7 +79,7 @@ void load_weights(const std::filesystem::path& path, ParameterSet& parameters) {
   if (arrays.size() != parameters.all().size()) {
     for (const Parameter* p : parameters.all()) arrays.erase(p->name);
     throw UserError("{} has the tensor {}, which this model does not", path.string(),
-                    arrays.begin()->first);
+                    shown(arrays.begin()->first));
   }
   fill(parameters, parameters.all(), arrays);
 }

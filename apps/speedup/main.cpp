@@ -17,6 +17,7 @@
 #include "train/app.h"
 #include "train/command_line.h"
 #include "train/files.h"
+#include "train/json_input.h"
 #include "train/speedup/environment.h"
 #include "train/speedup/figures.h"
 #include "train/speedup/plan.h"
@@ -156,7 +157,7 @@ Results begin(const Options& o) {
     return o.plan.resume(read_results(file));
   } catch (const UserError& e) {
     throw UserError("--out {}: {}; choose another folder, or give --again", o.out.string(),
-                    e.what());
+                    shown(e.what(), 400));
   }
 }
 

@@ -2,7 +2,12 @@
 
 #include <doctest/doctest.h>
 
+#include <fmt/format.h>
+
+#include <cfloat>
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "layers/models/mlp.h"
 #include "tests/support.h"
@@ -73,12 +78,12 @@ TEST_CASE("safetensors: broken files are refused in one sentence that names the 
             "8 is not a whole number within the file's 7"));
   CHECK(has(complaint(file_of(entry, data + "x")), "has 9 bytes of data, but its tensors have 8"));
   CHECK(has(complaint(std::string(8, '\xff') + "junk"), "not a whole safetensors file"));
-  CHECK(has(complaint(file_of("not json", data)), "not a JSON object"));
+  CHECK(has(complaint(file_of("not json", data)), "it is not JSON"));
   CHECK(has(complaint(file_of("[1]", data)), "not a JSON object"));
   CHECK(has(complaint(file_of(R"({"a":3})", data)), "tensor a lacks"));
   CHECK(has(complaint(file_of(R"({"a":{"dtype":"F32","shape":[2]}})", data)), "tensor a lacks"));
-  CHECK(has(complaint(file_of(R"({"a":{"dtype":"F16","shape":[2],"data_offsets":[0,4]}})", data)),
-            "its dtype is F16"));
+  CHECK(has(complaint(file_of(R"({"a":{"dtype":"U16","shape":[2],"data_offsets":[0,4]}})", data)),
+            "its dtype is U16; F32, F16, BF16 and F64 can be read"));
   const auto with = [&](const std::string& shape, const std::string& offsets) {
     return complaint(file_of(
         R"({"a":{"dtype":"F32","shape":)" + shape + R"(,"data_offsets":)" + offsets + "}}", data));
@@ -101,6 +106,74 @@ TEST_CASE("safetensors: broken files are refused in one sentence that names the 
         "/dev/null is not a regular file");
 }
 
+TEST_CASE(
+    "safetensors: a header that is deep, long or has many names is refused at once, briefly") {
+  const auto shape = [](const std::string& value) {
+    const std::string message = complaint(file_of(
+        R"({"a":{"dtype":"F32","shape":[)" + value + R"(],"data_offsets":[0,8]}})", "12345678"));
+    CHECK(message.size() < 500);
+    return message;
+  };
+  constexpr std::size_t kDeep = 200'000;
+  CHECK(has(shape(std::string(kDeep, '[') + std::string(kDeep, ']')), "nested more than 16 deep"));
+  CHECK(has(shape(std::string(kDeep, '[')), "nested more than 16 deep"));
+  CHECK(has(shape("[[1]]"), "an array is not a whole number"));
+  CHECK(has(shape(R"({"b":1})"), "an object is not a whole number"));
+  CHECK(has(shape(R"("[[[[[[[[[[[[[[[[[[[[\"[")"), R"("[[[[[[[[[[[[[[[[[[[["[" is not a whole)"));
+  const std::string text(kDeep, 'x');
+  CHECK(has(shape('"' + text + '"'), "xxx...\" is not a whole number"));
+  CHECK(has(shape('"' + text), "it is not JSON"));
+  const auto brief = [&](const std::string& name, const std::string& dtype) {
+    const std::string message = complaint(file_of(
+        R"({")" + name + R"(":{"dtype":")" + dtype + R"(","shape":[2],"data_offsets":[0,8]}})",
+        "123"));
+    CHECK(message.size() < 500);
+    return message;
+  };
+  CHECK(has(brief(text, "F32"), "tensor xxx"));
+  CHECK(has(brief("a", text), "xxx...; F32,"));
+  CHECK(has(brief(R"(a\nb)", "F32"), "tensor a?b"));
+  std::string names;
+  for (int i = 0; i < 100'000; ++i) names += fmt::format(R"("{}":{{}},)", i);
+  CHECK(has(complaint(file_of("{" + names + R"("a":1})", "")), "lacks a dtype"));
+  CHECK(has(complaint(file_of(std::string(10'000'001, ' '), "")),
+            "has a header of 10000001 bytes; 10000000 are the most"));
+}
+
+TEST_CASE("safetensors: F16, BF16 and F64 become float") {
+  const TemporaryFolder folder;
+  const auto read = [&](const char* dtype, const auto& bits) {
+    const std::string data(reinterpret_cast<const char*>(bits.data()),
+                           bits.size() * sizeof(bits[0]));
+    write_bytes(
+        folder / "file",
+        file_of(fmt::format(R"({{"a":{{"dtype":"{}","shape":[{}],"data_offsets":[0,{}]}}}})", dtype,
+                            bits.size(), data.size()),
+                data));
+    return read_safetensors(folder / "file").at("a").values;
+  };
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const auto half =
+      read("F16", std::vector<std::uint16_t>{0x0000, 0x8000, 0x3c00, 0xc000, 0x3555, 0x7bff, 0x0400,
+                                             0x03ff, 0x0001, 0x8001, 0x7c00, 0xfc00, 0x7e00});
+  const std::vector<float> halves = {0,         -0.0f,     1,          -2,       0.333251953125f,
+                                     65504,     0x1p-14f,  0x3ffp-24f, 0x1p-24f, -0x1p-24f,
+                                     kInfinity, -kInfinity};
+  CHECK(std::vector<float>(half.begin(), half.end() - 1) == halves);
+  CHECK(std::signbit(half[1]));
+  CHECK(std::isnan(half.back()));
+
+  const auto bf16 = read("BF16", std::vector<std::uint16_t>{0x3f80, 0xc049, 0x0001, 0xff80});
+  CHECK(bf16 == std::vector<float>{1, -3.140625f, 0x1p-133f, -kInfinity});
+
+  const auto f64 = read("F64", std::vector<double>{0.1, -1e-300, FLT_MAX, -FLT_MAX, INFINITY});
+  CHECK(f64 == std::vector<float>{0.1f, 0, FLT_MAX, -FLT_MAX, kInfinity});
+  CHECK(message_of<UserError>([&] {
+          read("F64", std::vector<double>{1, -1e39});
+        }) ==
+        (folder / "file").string() + ": tensor a: its value -1e+39 is beyond the range of F32");
+}
+
 TEST_CASE("safetensors: the batches that PyTorch has counted are passed over, other integers not") {
   const TemporaryFolder folder;
   const auto header = [](const std::string& name) {
@@ -114,7 +187,7 @@ TEST_CASE("safetensors: the batches that PyTorch has counted are passed over, ot
   REQUIRE(arrays.size() == 2);
   CHECK(arrays.at("a").values == std::vector<float>{1});
   CHECK(arrays.at("b").values == std::vector<float>{2});
-  CHECK(has(complaint(file_of(header("labels"), data)), "its dtype is I64; only F32"));
+  CHECK(has(complaint(file_of(header("labels"), data)), "its dtype is I64; F32, "));
 }
 
 TEST_CASE("weights: saved and loaded to the bit; the hash tells the difference") {

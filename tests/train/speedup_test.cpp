@@ -108,6 +108,17 @@ TEST_CASE("speedup: results are read as they were written") {
   CHECK(message_of<UserError>([&] {
           read_results(path);
         }).starts_with(path + " is not a results.json of build/speedup"));
+  const auto complaint = [&](const std::string& format) {
+    write_bytes(path, "{\"format\": " + format + "}");
+    const std::string message = message_of<UserError>([&] { read_results(path); });
+    CHECK(message.size() < 500);
+    return message;
+  };
+  constexpr std::size_t kDeep = 200'000;
+  CHECK(complaint(std::string(kDeep, '[') + std::string(kDeep, ']'))
+            .ends_with("its arrays and objects are nested more than 16 deep"));
+  CHECK(complaint("[[2]]").ends_with("its format is an array, not 1"));
+  CHECK(complaint('"' + std::string(kDeep, 'x') + '"').ends_with("xxx...\", not 1"));
 }
 
 TEST_CASE("speedup: an excerpt of a trace has two iterations, and no span that nobody sees") {

@@ -5,16 +5,20 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "data/regular_file.h"
 #include "tensor/error.h"
 #include "train/files.h"
+#include "train/json_input.h"
 #include "train/statistics.h"
 
 namespace tandem {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::ordered_json;  // what is written
+using Parsed = nlohmann::json;
 
 constexpr int kFormat = 1;
+constexpr std::uint64_t kMostBytes = 100'000'000;
 
 // Puts arrays of plain values on one line each.
 std::string with_flat_arrays(const std::string& json) {
@@ -89,7 +93,7 @@ void write(const auto& fields, const T& from, Json& json) {
   std::apply([&](const auto&... f) { ((json[f.first] = from.*f.second), ...); }, fields);
 }
 template <class T>
-void read(const auto& fields, const Json& json, T& to) {
+void read(const auto& fields, const Parsed& json, T& to) {
   std::apply([&](const auto&... f) { (json.at(f.first).get_to(to.*f.second), ...); }, fields);
 }
 
@@ -117,21 +121,21 @@ Json json_of(const Results& all, const Cell& c) {
   return cell;
 }
 
-Cell cell_from(const Json& json) {
+Cell cell_from(const Parsed& json) {
   Cell c;
   read(kCell, json, c);
   if (json.contains("failure")) {
     c.failure = json.at("failure");
     return c;
   }
-  const Json& ms = json.at("iteration_ms");
+  const Parsed& ms = json.at("iteration_ms");
   ms.at("repeats").get_to(c.repeats_ms);
   if (!ms.at("predicted").is_null()) c.predicted_ms = ms.at("predicted").get<double>();
   read(kBreakdown, json.at("breakdown_ms"), c.breakdown);
   read(kCellDone, json, c);
-  for (const Json& p : json.at("curve"))
+  for (const Parsed& p : json.at("curve"))
     c.curve.push_back({.wall_s = p.at(0), .iteration = p.at(1), .accuracy = p.at(2)});
-  for (const Json& s : json.at("timeline"))
+  for (const Parsed& s : json.at("timeline"))
     c.timeline.push_back({.rank = s.at(0),
                           .server = s.at(1),
                           .communicates = s.at(2),
@@ -142,13 +146,13 @@ Cell cell_from(const Json& json) {
   return c;
 }
 
-Results results_from(const Json& json) {
-  require(json.at("format") == kFormat, "this is format {}, not {}", json.at("format").dump(),
+Results results_from(const Parsed& json) {
+  require(json.at("format") == kFormat, "its format is {}, not {}", shown_value(json.at("format")),
           kFormat);
   Results r;
   read(kPlan, json, r);
   read(kEnvironment, json.at("environment"), r.environment);
-  for (const Json& cell : json.at("cells")) r.cells.push_back(cell_from(cell));
+  for (const Parsed& cell : json.at("cells")) r.cells.push_back(cell_from(cell));
   return r;
 }
 
@@ -223,9 +227,11 @@ std::string to_json(const Results& r) {
 
 Results read_results(const std::string& path) {
   try {
-    return results_from(Json::parse(read_file(path)));
+    if (const auto bytes = regular_file_bytes(path); bytes > kMostBytes)
+      throw UserError("it has {} bytes, of which {} can be read at most", bytes, kMostBytes);
+    return results_from(parse_json(read_file(path)));
   } catch (const std::exception& e) {
-    throw UserError("{} is not a results.json of build/speedup: {}", path, e.what());
+    throw UserError("{} is not a results.json of build/speedup: {}", path, shown(e.what(), 300));
   }
 }
 

@@ -1,0 +1,71 @@
+#include "train/json_input.h"
+
+#include <algorithm>
+
+#include "tensor/error.h"
+
+namespace tandem {
+
+using Json = nlohmann::json;
+
+namespace {
+
+// How deep arrays and objects are nested, as far as the text is JSON.
+int depth_of(std::string_view text) {
+  int depth = 0, deepest = 0;
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted && c == '\\')
+      ++i;
+    else if (c == '"')
+      quoted = !quoted;
+    else if (!quoted && (c == '[' || c == '{'))
+      deepest = std::max(deepest, ++depth);
+    else if (!quoted && (c == ']' || c == '}'))
+      --depth;
+  }
+  return deepest;
+}
+
+}  // namespace
+
+// A callback that stops the library at a depth would do, too, but with one it takes time that grows
+// with the square of an array's length.
+Json parse_json(const std::string& text) {
+  constexpr int kMostDepth = 16;
+  if (depth_of(text) > kMostDepth)
+    throw UserError("its arrays and objects are nested more than {} deep", kMostDepth);
+  try {
+    return Json::parse(text);
+  } catch (const Json::exception& e) {
+    throw UserError("it is not JSON: {}", shown(e.what(), 200));
+  }
+}
+
+std::string shown(std::string_view text, std::size_t most) {
+  const bool cut = text.size() > most;
+  if (cut) {
+    text = text.substr(0, most);
+    // A character of UTF-8 is not cut in two.
+    constexpr unsigned char kContinuationBits = 0xC0, kContinuation = 0x80;
+    while (!text.empty() &&
+           (static_cast<unsigned char>(text.back()) & kContinuationBits) == kContinuation)
+      text.remove_suffix(1);
+    if (!text.empty() && static_cast<unsigned char>(text.back()) >= kContinuationBits)
+      text.remove_suffix(1);
+  }
+  std::string result(text);
+  for (char& c : result)
+    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
+  return cut ? result + "..." : result;
+}
+
+std::string shown_value(const Json& value) {
+  if (value.is_string()) return '"' + shown(value.get_ref<const std::string&>()) + '"';
+  if (value.is_array()) return "an array";
+  if (value.is_object()) return "an object";
+  return value.dump();
+}
+
+}  // namespace tandem
