@@ -124,7 +124,7 @@ $(BUILD)/tandem_tests: $(call object,$(test_src)) $(BUILD)/libtandem.a $(BUILD)/
 $(BUILD)/cuda_tests: $(call object,$(cuda_test_src) tests/main.cpp tests/support.cpp) $(BUILD)/libtandem.a $(BUILD)/sources $(BUILD)/link_flags
 	$(link)
 # What data/fetch builds when it needs it: of few files, so that it takes seconds.
-$(BUILD)/cifar_from_png: $(call object,data/tools/cifar_from_png.cpp data/decode_image.cpp tensor/error.cpp) $(BUILD)/link_flags
+$(BUILD)/cifar_from_png: $(call object,data/tools/cifar_from_png.cpp data/decode_image.cpp data/jpeg_check.cpp data/png_check.cpp tensor/error.cpp) $(BUILD)/link_flags
 	$(link)
 define link
 	@echo "  link  $@"

@@ -1,14 +1,67 @@
 #include "data/decode_image.h"
 
+#include <array>
 #include <cerrno>
 #include <climits>
+#include <cstddef>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <span>
 #include <vector>
 
+#include "data/image_check.h"
 #include "data/regular_file.h"
 #include "tensor/error.h"
+
+namespace tandem {
+namespace {
+
+// What stb_image may still take for the image that this thread decodes. A file of some kilobytes
+// can be made to unfold into gigabytes; this is where it ends.
+struct DecodingMemory {
+  std::size_t left = 0;
+  bool refused = false;
+  std::size_t missing = 0;  // bytes that the system did not have
+};
+thread_local DecodingMemory t_memory;
+
+// Every piece begins with its size.
+constexpr std::size_t kSizeBytes = alignof(std::max_align_t);
+
+std::size_t size_of(const void* piece) {
+  std::size_t size;
+  std::memcpy(&size, static_cast<const std::byte*>(piece) - kSizeBytes, sizeof size);
+  return size;
+}
+
+// As realloc.
+void* reallocate(void* piece, std::size_t size) {
+  const std::size_t before = piece ? size_of(piece) : 0;
+  if (size > before && size - before > t_memory.left) {
+    t_memory.refused = true;
+    return nullptr;
+  }
+  void* begin = std::realloc(piece ? static_cast<std::byte*>(piece) - kSizeBytes : nullptr,
+                             kSizeBytes + size);
+  if (!begin) {
+    t_memory.missing = size;
+    return nullptr;
+  }
+  t_memory.left = t_memory.left + before - size;
+  std::memcpy(begin, &size, sizeof size);
+  return static_cast<std::byte*>(begin) + kSizeBytes;
+}
+
+// Also for images that outlive their decoding: the next one begins with a new allowance.
+void give_back(void* piece) {
+  if (!piece) return;
+  t_memory.left += size_of(piece);
+  std::free(static_cast<std::byte*>(piece) - kSizeBytes);
+}
+
+}  // namespace
+}  // namespace tandem
 
 // The one place where the library is compiled; its warnings are not ours.
 #define STB_IMAGE_IMPLEMENTATION
@@ -17,6 +70,9 @@
 #define STBI_ONLY_PNG
 #define STBI_NO_STDIO
 #define STBI_FAILURE_USERMSG
+#define STBI_MALLOC(size) tandem::reallocate(nullptr, size)
+#define STBI_REALLOC(piece, size) tandem::reallocate(piece, size)
+#define STBI_FREE(piece) tandem::give_back(piece)
 #if defined(__ARM_NEON)
 #define STBI_NEON
 #endif
@@ -32,14 +88,11 @@
 namespace tandem {
 namespace {
 
-// More than any photograph has; a broken header may promise anything.
-constexpr std::int64_t kMostPixels = std::int64_t{1} << 28;
-
 // The whole file, in memory that the thread keeps for the next one.
-std::span<const stbi_uc> contents(const std::filesystem::path& path) {
-  thread_local std::vector<stbi_uc> bytes;
+std::vector<std::uint8_t>& contents(const std::filesystem::path& path) {
+  thread_local std::vector<std::uint8_t> bytes;
   const std::uint64_t size = regular_file_bytes(path);
-  if (size > INT_MAX) throw UserError("{} is too large for an image", path.string());
+  if (size > INT_MAX / 2) throw UserError("{} is too large for an image", path.string());
   struct Close {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
@@ -52,33 +105,74 @@ std::span<const stbi_uc> contents(const std::filesystem::path& path) {
   return bytes;
 }
 
+// More than any honest file needs. The most is taken by a PNG of four colours of 16 bits in seven
+// passes: 16 bytes a pixel to unfold it in (a power of two times the 8 that stb_image expects), 8
+// for the image and 4 for the longest pass. JPEG works in squares of up to 32 pixels.
+std::size_t allowance(const ImageHeader& header, std::size_t file_bytes) {
+  constexpr std::size_t kBytesPerPixel = 32, kSquare = 32, kTables = 1 << 20;
+  return kBytesPerPixel * (static_cast<std::size_t>(header.width) + kSquare) *
+             (static_cast<std::size_t>(header.height) + kSquare) +
+         2 * file_bytes + kTables;
+}
+
+// Four colours are cyan, magenta, yellow and black, all inverted. Adobe's marker says whether the
+// first three are coded as luminance and chrominance; without it they are not. Pillow and libjpeg
+// read them so. stb_image takes the fourth for transparency unless the marker is there and says 0
+// or 2.
+void mark_cmyk(std::vector<std::uint8_t>& bytes, const JpegHeader& header) {
+  constexpr std::array<std::uint8_t, 16> kMarker{0xff, 0xee, 0, 14, 'A', 'd', 'o', 'b',
+                                                 'e',  0,    0, 0,  0,   0,   0,   0};
+  if (header.adobe_transform_at == 0)
+    bytes.insert(bytes.begin() + 2, kMarker.begin(), kMarker.end());
+  else if (bytes[header.adobe_transform_at] != 0)
+    bytes[header.adobe_transform_at] = 2;
+}
+
+Image decode(std::vector<std::uint8_t>& bytes, const std::string& name, std::int64_t max_pixels) {
+  JpegHeader header;
+  if (bytes.empty()) throw BrokenImage("it is empty");
+  if (is_jpeg(bytes))
+    header = check_jpeg(bytes);
+  else if (is_png(bytes))
+    static_cast<ImageHeader&>(header) = check_png(bytes);
+  else
+    throw BrokenImage("it begins like neither");
+  if (header.width < 1 || header.height < 1) throw BrokenImage("it has no pixels");
+  if (header.width > max_pixels / header.height)
+    throw UserError("{} has {}x{} pixels, more than the {} that are allowed (see --max-pixels)",
+                    name, header.width, header.height, max_pixels);
+
+  t_memory = {.left = allowance(header, bytes.size())};
+  int width = 0, height = 0;
+  Image image;
+  if (header.components == 4) mark_cmyk(bytes, header);
+  image.pixels.reset(stbi_load_from_memory(bytes.data(), static_cast<int>(bytes.size()), &width,
+                                           &height, nullptr, STBI_rgb));
+  if (!image.pixels) {
+    if (t_memory.missing > 0) throw OutOfMemory(t_memory.missing);
+    const char* why = stbi_failure_reason();
+    throw BrokenImage(t_memory.refused ? fmt::format("{}x{} pixels do not need so much memory",
+                                                     header.width, header.height)
+                      : why            ? why
+                                       : "it is broken");
+  }
+  image.height = height;
+  image.width = width;
+  return image;
+}
+
 }  // namespace
 
 void Image::Free::operator()(std::uint8_t* memory) const { stbi_image_free(memory); }
 
-Image decode_image(const std::filesystem::path& path) {
-  const auto bytes = contents(path);
-  const auto complain = [&] {
-    const char* why = stbi_failure_reason();
+Image decode_image(const std::filesystem::path& path, std::int64_t max_pixels) {
+  auto& bytes = contents(path);
+  try {
+    return decode(bytes, path.string(), max_pixels);
+  } catch (const BrokenImage& e) {
     throw UserError("{} is not a JPEG or PNG image that can be decoded: {}", path.string(),
-                    bytes.empty() ? "it is empty"
-                    : why         ? why
-                                  : "it is broken");
-  };
-  const int size = static_cast<int>(bytes.size());
-  int width = 0, height = 0, channels = 0;
-  if (bytes.empty() || !stbi_info_from_memory(bytes.data(), size, &width, &height, &channels))
-    complain();
-  if (width < 1 || height < 1 || std::int64_t{width} * height > kMostPixels)
-    throw UserError("{} is an image of {}x{} pixels, which cannot be used", path.string(), width,
-                    height);
-  Image image;
-  image.pixels.reset(
-      stbi_load_from_memory(bytes.data(), size, &width, &height, &channels, STBI_rgb));
-  if (!image.pixels) complain();
-  image.height = height;
-  image.width = width;
-  return image;
+                    e.what());
+  }
 }
 
 }  // namespace tandem

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <thread>
 
-#include "data/decode_image.h"
 #include "data/image_list.h"
 #include "tensor/error.h"
 
@@ -43,11 +42,12 @@ void take_middle(const ImageView& image, std::int64_t size, std::span<std::uint8
 class ImageFolder : public Dataset {
  public:
   ImageFolder(const fs::path& folder, const std::vector<std::string>& classes,
-              std::int64_t image_size, std::shared_ptr<SkippedFiles> skipped)
+              const ImageFolderOptions& options, std::shared_ptr<SkippedFiles> skipped)
       : files_(folder, classes),
         folder_(folder.string()),
         classes_(std::ssize(classes)),
-        size_(image_size),
+        size_(options.image_size),
+        max_pixels_(options.max_pixels),
         skipped_(std::move(skipped)) {}
 
   std::int64_t size() const override { return files_.size(); }
@@ -64,10 +64,10 @@ class ImageFolder : public Dataset {
 
  private:
   std::pair<Image, std::int32_t> decode_or_next(std::int64_t index) const {
-    if (!skipped_) return {decode_image(files_.path(index)), files_.label(index)};
+    if (!skipped_) return {decode_image(files_.path(index), max_pixels_), files_.label(index)};
     for (std::int64_t tried = 0; tried < size(); ++tried, index = (index + 1) % size()) {
       try {
-        return {decode_image(files_.path(index)), files_.label(index)};
+        return {decode_image(files_.path(index), max_pixels_), files_.label(index)};
       } catch (const UserError& e) {
         skipped_->add(e.what());
       }
@@ -77,7 +77,7 @@ class ImageFolder : public Dataset {
 
   ImageList files_;
   std::string folder_;
-  std::int64_t classes_, size_;
+  std::int64_t classes_, size_, max_pixels_;
   std::shared_ptr<SkippedFiles> skipped_;  // null: a broken image ends the run
 };
 
@@ -129,7 +129,7 @@ DataSplit open_image_folder(const std::string& folder, const ImageFolderOptions&
   const auto classes = ImageList::classes_of(train);
   const auto skipped = options.skip_bad_images ? std::make_shared<SkippedFiles>() : nullptr;
   const auto half = [&](const fs::path& path) {
-    return std::make_shared<ImageFolder>(path, classes, options.image_size, skipped);
+    return std::make_shared<ImageFolder>(path, classes, options, skipped);
   };
   return {.train = half(train),
           .test = half(val),

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "data/dataset.h"
+#include "data/decode_image.h"
 #include "data/resize.h"
 
 namespace tandem {
@@ -20,6 +21,7 @@ struct ImageFolderOptions {
   // it; true takes the next one (by class, then by name) that can be, and notes the file in
   // DataSplit::skipped. Which image takes a broken one's place thus depends on the files alone.
   bool skip_bad_images = false;
+  std::int64_t max_pixels = kMaxPixels;  // an image of more counts as one that cannot be decoded
 };
 
 // Classes are the folders of train, sorted by name. Training takes a random part of an image

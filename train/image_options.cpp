@@ -11,13 +11,13 @@ namespace {
 
 constexpr const char* kDefaultFolder = "datasets/imagenet";
 
-DataSplit open(const std::string& data, std::int64_t size, bool skip_bad_images) {
+DataSplit open(const std::string& data, const ImageFolderOptions& options) {
   const bool there = data.empty() && std::filesystem::exists(kDefaultFolder);
   if (data != "synthetic" && (!data.empty() || there))
-    return open_image_folder(there ? kDefaultFolder : data,
-                             {.image_size = size, .skip_bad_images = skip_bad_images});
-  if (skip_bad_images) throw UserError("--skip-bad-images needs a folder of images as --data");
-  DataSplit split = synthetic_imagenet(size);
+    return open_image_folder(there ? kDefaultFolder : data, options);
+  if (options.skip_bad_images)
+    throw UserError("--skip-bad-images needs a folder of images as --data");
+  DataSplit split = synthetic_imagenet(options.image_size);
   if (data.empty())
     split.description += fmt::format(", as there is no {} (see --data)", kDefaultFolder);
   return split;
@@ -35,6 +35,12 @@ std::vector<OwnOption> ImageOptions::own() {
            .value = &skip_bad_images,
            .help = "Take the next image in place of one that cannot be\n"
                    "read, and list those at the end; else the run ends"},
+          {.name = "--max-pixels",
+           .value = &max_pixels,
+           .value_name = "N",
+           .help = "Do not decode images of more pixels than this, which\n"
+                   "take up to 32 bytes each. Default: 64000000",
+           .most = 1 << 30},
           {.name = "--loader-threads",
            .value = &loader_threads,
            .value_name = "N",
@@ -45,7 +51,9 @@ std::vector<OwnOption> ImageOptions::own() {
 }
 
 DataSplit open_images(const std::string& data, const ImageOptions& o) {
-  DataSplit split = open(data, o.image_size > 0 ? o.image_size : 224, o.skip_bad_images);
+  DataSplit split = open(data, {.image_size = o.image_size > 0 ? o.image_size : 224,
+                                .skip_bad_images = o.skip_bad_images,
+                                .max_pixels = o.max_pixels > 0 ? o.max_pixels : kMaxPixels});
   if (o.loader_threads > 0) split.loader_threads = static_cast<int>(o.loader_threads);
   return split;
 }

@@ -13,6 +13,7 @@ namespace tandem {
 struct ImageOptions {
   std::int64_t image_size = 0;  // pixels each way; 0: 224
   bool skip_bad_images = false;
+  std::int64_t max_pixels = 0;      // of an image file; 0: kMaxPixels
   std::int64_t loader_threads = 0;  // 0: as many as suit the set
 
   std::vector<OwnOption> own();  // for AppHelp; `this` must stay where it is

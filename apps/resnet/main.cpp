@@ -60,11 +60,12 @@ void settle(Options& o, TrainOptions& train) {
     throw UserError("--depth {} is not for --dataset {}: choose from {}", o.depth, o.dataset,
                     fmt::join(depths, ", "));
   train.own["depth"].value = o.depth;
-  const bool of_photographs =
-      o.images.image_size > 0 || o.images.skip_bad_images || o.images.loader_threads > 0;
+  const bool of_photographs = o.images.image_size > 0 || o.images.skip_bad_images ||
+                              o.images.max_pixels > 0 || o.images.loader_threads > 0;
   if (o.cifar() && of_photographs)
     throw UserError(
-        "--image-size, --skip-bad-images and --loader-threads mean nothing to --dataset {}",
+        "--image-size, --skip-bad-images, --max-pixels and --loader-threads mean nothing to "
+        "--dataset {}",
         o.dataset);
   if (!o.cifar() && o.no_augment)
     throw UserError("--no-augment means nothing to --dataset {}", o.dataset);

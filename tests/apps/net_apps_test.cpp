@@ -112,6 +112,8 @@ TEST_CASE("net apps: options that do not go together") {
         "resnet: --depth 20 is not for --dataset folder: choose from 18, 34, 50, 101, 152\n");
   CHECK(has(refusal("resnet", {"--dataset", "cifar100", "--image-size", "64"}),
             "mean nothing to --dataset cifar100"));
+  CHECK(has(refusal("resnet", {"--dataset", "cifar10", "--max-pixels", "64"}),
+            "mean nothing to --dataset cifar10"));
   CHECK(has(refusal("resnet", {"--no-augment"}), "--no-augment means nothing to --dataset folder"));
   CHECK(has(refusal("resnet", {"--dataset", "synthetic", "--data", "/tmp"}),
             "--dataset synthetic has no use for --data /tmp"));

@@ -1,0 +1,37 @@
+// Image files put together byte by byte: for tests, what no encoder writes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tandem::test {
+
+std::string png_chunk(const std::string& name, const std::string& contents);  // with its checksum
+std::string png_signature();
+
+// A PNG file whose header promises what it likes. `rows` are compressed.
+struct PngHeader {
+  std::uint32_t width, height;
+  int depth = 8;
+  int colour_type = 2;  // 0: grey, 2: RGB, 3: palette, 6: RGB with transparency
+  bool interlaced = false;
+};
+std::string png_file(const PngHeader& header, const std::string& rows);
+
+std::string jpeg_segment(std::uint8_t marker, const std::string& contents);
+// A Huffman table in which as many codes have 1, 2, … 16 bits as `counts` says.
+std::string huffman_table(int kind, const std::string& counts, const std::string& values);
+
+// A JPEG file of 8 x 8 pixels, all alike. `colours` are stored as they are.
+struct FlatJpeg {
+  std::vector<int> colours;
+  std::optional<int> adobe = {};         // the colour transform in Adobe's marker
+  std::string tables = huffman();        // the segments of Huffman tables
+  std::size_t scanned = colours.size();  // only so many of the colours are in the scan
+  static std::string huffman();
+};
+std::string jpeg_file(const FlatJpeg& image);
+
+}  // namespace tandem::test
