@@ -152,6 +152,7 @@ std::string to_json(const Summary& s) {
                      {"data", s.data},
                      {"parameters", s.parameters},
                      {"iterations", s.iterations},
+                     {"warmup", s.warmup},
                      {"wall_s", s.wall_s},
                      {"iteration_ms",
                       {{"timed", s.timed()},

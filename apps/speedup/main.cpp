@@ -5,10 +5,12 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <limits>
 #include <sstream>
+#include <string_view>
 
 #include "dist/runtime/clock.h"
 #include "dist/transport/link_speed.h"
@@ -48,14 +50,22 @@ const T& named(const std::vector<T>& all, std::string T::*name, const std::strin
   throw UserError("{} {}: choose from {}", option, wanted, fmt::join(names, ", "));
 }
 
-// Returns false if --help or --version was asked for and shown.
+// Returns false if --help or --version was asked for and shown. Takes what is behind -- from the
+// arguments.
 bool parse(int argc, char** argv, Options& o) {
+  const auto end = std::find(argv, argv + argc, std::string_view("--"));
+  const std::vector<std::string> handed_on(end == argv + argc ? end : end + 1, argv + argc);
+  argc = static_cast<int>(end - argv);
+
   CLI::App app(
       "Reproduces the speedup table of the Pipe-SGD paper: trains a benchmark with PS-Sync,\n"
       "D-Sync and Pipe-SGD, without and with 16-bit truncation (+T) and 8-bit quantization\n"
       "(+Q), one after the other from the same seed, and compares. DIR gets results.json,\n"
       "results.csv, table.md, figures and report.html. A comparison that was interrupted goes\n"
-      "on where it was when the same command is given again.\n");
+      "on where it was when the same command is given again.\n\n"
+      "Words after -- are options for the benchmark, such as -- --lr 0.1 --warmup-epochs 5;\n"
+      "those of pipe-sgd alone are left out for the others. A pipeline opens at once if they do\n"
+      "not say otherwise.\n");
   set_conventions(app);
   Plan& plan = o.plan;
   std::string bench = "mnist_mlp", data, mpiexec, out;
@@ -88,6 +98,11 @@ bool parse(int argc, char** argv, Options& o) {
   without_default("--iterations", iterations, "N",
                   "Of each training; default: 600 for mnist_mlp, 300 for\n"
                   "cifar_convex, 200 for cifar_cnn, 20 for the others")
+      ->transform(whole(1, kMost));
+  without_default("--timed", plan.timed, "N",
+                  "Time only N iterations over each link; the accuracy is\n"
+                  "still that of all --iterations, without a link. Default:\n"
+                  "all")
       ->transform(whole(1, kMost));
   add("--repeats", plan.repeats, "N",
       "Timed trainings per cell, of which the median counts;\n"
@@ -135,8 +150,12 @@ bool parse(int argc, char** argv, Options& o) {
   if (plan.device == "cpu" && plan.precision != "fp32")
     throw UserError("--precision {} needs --device cuda", plan.precision);
   plan.iterations = iterations > 0 ? iterations : plan.bench.iterations;
+  if (plan.timed > plan.iterations)
+    throw UserError("--timed {} is more than --iterations {}", plan.timed, plan.iterations);
   if (!data.empty()) plan.options = {"--data", data};
   if (threads > 0) plan.options.insert(plan.options.end(), {"--threads", std::to_string(threads)});
+  check_handed_on(handed_on);
+  plan.options.insert(plan.options.end(), handed_on.begin(), handed_on.end());
   std::istringstream words(mpiexec);
   for (std::string word; words >> word;) plan.mpiexec.push_back(word);
   plan.programs = fs::read_symlink("/proc/self/exe").parent_path();

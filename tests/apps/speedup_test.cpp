@@ -67,3 +67,49 @@ TEST_CASE("speedup program: runs a plan, keeps what is finished, and tells what 
   CHECK(has(failing.out, "failed: --batch 1000 is larger than the training set"));
   CHECK(has(failing.err, "2 of 2 cells failed"));
 }
+
+TEST_CASE("speedup program: times a few iterations of a training with options of its own") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "digits");
+  write_mnist(folder / "digits", 200, 100);
+  const auto speedup = [&](std::vector<std::string> more) {
+    std::vector<std::string> words = {"--data",       folder / "digits",
+                                      "--workers",    "2",
+                                      "--iterations", "12",
+                                      "--timed",      "4",
+                                      "--repeats",    "1",
+                                      "--tests",      "3",
+                                      "--out",        folder / "out"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_program("speedup", words);
+  };
+  const std::string algos = "PS-Sync,D-Sync,Pipe-SGD";
+  const ProgramResult ran = speedup(
+      {"--link", "1gbe", "--algos", algos, "--", "--warmup-iterations", "5", "--lr", "1e-9"});
+  CAPTURE(ran.out);
+  CAPTURE(ran.err);
+  REQUIRE(ran.status == 0);
+  const tandem::Results r = tandem::read_results(folder / "out/results.json");
+  REQUIRE(r.cells.size() == 3);
+  for (const tandem::Cell& cell : r.cells) {
+    REQUIRE(cell.curve.size() == 3);
+    CHECK(cell.curve[2].iteration == 12);
+    CHECK(cell.curve[2].accuracy == cell.test_accuracy);
+    CHECK(cell.curve[0].accuracy == cell.test_accuracy);  // --lr has come through: nothing changes
+  }
+  CHECK(r.cells[1].curve[2].wall_s == doctest::Approx(12 * r.cells[1].iteration_ms() / 1e3));
+  CHECK(r.cells[2].warmup == 5);
+  CHECK(r.cells[2].curve[2].wall_s ==
+        doctest::Approx((5 * r.cells[1].iteration_ms() + 7 * r.cells[2].iteration_ms()) / 1e3));
+  CHECK(r.options.ends_with("--warmup-iterations 5 --lr 1e-9"));
+
+  const ProgramResult other = speedup({"--", "--lr", "0.1"});
+  CHECK(other.status == 2);
+  CHECK(has(other.err, "not '--data"));
+  const ProgramResult ours = speedup({"--", "--seed", "2"});
+  CHECK(ours.status == 2);
+  CHECK(has(ours.err, "give --seed before the --"));
+  const ProgramResult more = speedup({"--timed", "13"});
+  CHECK(more.status == 2);
+  CHECK(has(more.err, "--timed 13 is more than --iterations 12"));
+}

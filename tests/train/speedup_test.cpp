@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 #include "tensor/error.h"
 #include "tests/support.h"
@@ -80,6 +81,67 @@ TEST_CASE("speedup: a plan has a cell for every number of workers, link and algo
   CHECK_FALSE(has(mpi.command(r.cells[1]), "--workers"));
 }
 
+TEST_CASE("speedup: a program gets the options that its algorithm knows") {
+  Plan p = plan();
+  p.options = {"--warmup-epochs", "5", "--lr", "0.1", "--pipe-k=3"};
+  const Results r = p.begin();
+  const auto d_sync = p.command(r.cells[1]), pipe = p.command(r.cells[4]);
+  const auto ends_with = [](const std::vector<std::string>& words,
+                            const std::vector<std::string>& end) {
+    return std::ranges::equal(std::span(words).last(end.size()), end);
+  };
+  CHECK(ends_with(d_sync, {"--lr", "0.1"}));
+  CHECK_FALSE(has(d_sync, "5"));
+  CHECK_FALSE(has(d_sync, "--pipe-k=3"));
+  // After the default, which is that the pipeline opens at once: the last one counts.
+  CHECK(ends_with(pipe,
+                  {"--warmup-epochs", "0", "--warmup-epochs", "5", "--lr", "0.1", "--pipe-k=3"}));
+  CHECK(r.options == "--warmup-epochs 5 --lr 0.1 --pipe-k=3");
+  p.options.back() = "--pipe-k=2";
+  CHECK(message_of<UserError>([&] { p.resume(r); }).starts_with("it holds results for options "));
+
+  CHECK_NOTHROW(check_handed_on({"--lr", "0.1"}));
+  CHECK(message_of<UserError>([] {
+          check_handed_on({"--lr", "0.1", "--batch=4"});
+        }) == "give --batch before the --: a comparison hands it on itself");
+  CHECK(message_of<UserError>([] {
+          check_handed_on({"--save", "x"});
+        }) == "--save after the -- is not possible: a comparison sets it itself");
+
+  CHECK(p.deterministic());
+  p.device = "cuda";
+  CHECK_FALSE(p.deterministic());
+  p.options.push_back("--deterministic");
+  CHECK(p.deterministic());
+}
+
+TEST_CASE("speedup: where few iterations are timed, the others take as long") {
+  Plan p = plan();
+  p.timed = 4;
+  Results r = p.begin();
+  Cell &d_sync = r.cells[1], &d_sync_t = r.cells[2], &pipe = r.cells[4];
+  for (Cell* cell : {&d_sync, &d_sync_t, &pipe}) {
+    cell->repeats_ms = {cell == &d_sync ? 300. : cell == &d_sync_t ? 77. : 200.};
+    cell->curve = {{.iteration = 2}, {.iteration = 10}};
+  }
+  pipe.warmup = 5;
+  r.extrapolate();
+  CHECK(d_sync.curve[1].wall_s == doctest::Approx(3));
+  CHECK(pipe.curve[0].wall_s == doctest::Approx(2 * 0.3));
+  CHECK(pipe.curve[1].wall_s == doctest::Approx(5 * 0.3 + 5 * 0.2));
+  d_sync.failure = "no";
+  r.extrapolate();
+  CHECK(pipe.curve[1].wall_s == doctest::Approx(10 * 0.2));
+  CHECK(to_text(r).find("10 iterations each from seed 1, 4 of them timed") != std::string::npos);
+
+  CHECK(message_of<UserError>([&] { plan().resume(r); }) ==
+        "it holds results for --timed 4, not 10");
+  pipe.curve[1].wall_s = 1;
+  r.timed = r.iterations;  // all were timed: nothing to reckon
+  r.extrapolate();
+  CHECK(pipe.curve[1].wall_s == 1);
+}
+
 TEST_CASE("speedup: results are read as they were written") {
   Results r = plan().begin();
   finish(r.cells[0], {30, 10, 20});
@@ -104,7 +166,7 @@ TEST_CASE("speedup: results are read as they were written") {
   r.cells[2].failure = "\xff is no text";
   CHECK(to_json(r).find(" is no text") != std::string::npos);
 
-  write_bytes(path, "{\"format\": 1}");
+  write_bytes(path, "{\"format\": 2}");
   CHECK(message_of<UserError>([&] {
           read_results(path);
         }).starts_with(path + " is not a results.json of build/speedup"));

@@ -42,9 +42,11 @@ std::optional<GnuplotFigure> accuracy_figure(const Results& results) {
   }
   // The start ends where the fastest is through, or with the first quarter.
   const double start = std::min(shortest, longest / 4);
-  script +=
-      "set multiplot\nset xlabel \"seconds of training\"\nset ylabel \"test accuracy, %\"\n"
-      "set yrange [0<*:*<100]\n";
+  script += fmt::format(
+      "set multiplot\nset xlabel \"{}\"\nset ylabel \"test accuracy, %\"\n"
+      "set yrange [0<*:*<100]\n",
+      results.extrapolates() ? "seconds of training: iterations times their mean time"
+                             : "seconds of training");
   script += margins(kLeftPanel);
   script += fmt::format(
       "set title {}\nunset key\nset xrange [0:{:.6g}]\n"

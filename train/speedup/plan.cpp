@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "tensor/error.h"
@@ -27,6 +28,7 @@ Results Plan::begin() const {
             .options = valid_text(fmt::format("{}", fmt::join(options, " "))),
             .batch = bench.batch,
             .iterations = iterations,
+            .timed = timed > 0 ? timed : iterations,
             .repeats = repeats,
             .tests = tests,
             .seed = seed,
@@ -73,6 +75,7 @@ Results Plan::resume(const Results& earlier) const {
   same("--precision", earlier.precision, now.precision);
   same("--batch", earlier.batch, now.batch);
   same("--iterations", earlier.iterations, now.iterations);
+  same("--timed", earlier.timed, now.timed);
   same("--repeats", earlier.repeats, now.repeats);
   same("--tests", earlier.tests, now.tests);
   same("--seed", earlier.seed, now.seed);
@@ -95,6 +98,51 @@ Results Plan::resume(const Results& earlier) const {
   return now;
 }
 
+namespace {
+
+// Options with a value that mean something to one algorithm alone.
+constexpr std::pair<std::string_view, std::string_view> kOnlyFor[] = {
+    {"--pipe-k", "pipe-sgd"}, {"--warmup-iterations", "pipe-sgd"}, {"--warmup-epochs", "pipe-sgd"}};
+
+std::string_view name_of(std::string_view option) { return option.substr(0, option.find('=')); }
+
+// The options without those that mean nothing to the algorithm.
+std::vector<std::string> known_to(const std::string& algo,
+                                  const std::vector<std::string>& options) {
+  std::vector<std::string> known;
+  for (std::size_t i = 0; i < options.size(); ++i) {
+    const auto* only = std::ranges::find(kOnlyFor, name_of(options[i]),
+                                         &std::pair<std::string_view, std::string_view>::first);
+    if (only == std::end(kOnlyFor) || only->second == algo)
+      known.push_back(options[i]);
+    else if (name_of(options[i]) == options[i])
+      ++i;  // the value is the next word
+  }
+  return known;
+}
+
+}  // namespace
+
+void check_handed_on(const std::vector<std::string>& options) {
+  constexpr std::string_view kAlsoOurs[] = {"--workers", "--link",      "--iterations", "--batch",
+                                            "--seed",    "--data",      "--threads",    "--device",
+                                            "--quiet",   "--precision", "--help"};
+  constexpr std::string_view kSet[] = {"--algo",   "--compress",   "--servers",
+                                       "--epochs", "--metrics",    "--summary",
+                                       "--trace",  "--test-every", "--save"};
+  for (const std::string& option : options) {
+    if (std::ranges::find(kAlsoOurs, name_of(option)) != std::end(kAlsoOurs))
+      throw UserError("give {} before the --: a comparison hands it on itself", name_of(option));
+    if (std::ranges::find(kSet, name_of(option)) != std::end(kSet))
+      throw UserError("{} after the -- is not possible: a comparison sets it itself",
+                      name_of(option));
+  }
+}
+
+bool Plan::deterministic() const {
+  return device == "cpu" || std::ranges::find(options, "--deterministic") != options.end();
+}
+
 std::vector<std::string> Plan::command(const Cell& cell) const {
   std::vector<std::string> words = mpiexec;
   const int ranks = cell.workers + (cell.algo == "ps-sync" ? 1 : 0);
@@ -108,7 +156,8 @@ std::vector<std::string> Plan::command(const Cell& cell) const {
   if (mpiexec.empty()) add({"--workers", std::to_string(cell.workers)});
   if (device == "cuda") add({"--precision", precision});
   if (cell.algo == "pipe-sgd") add({"--warmup-epochs", "0"});
-  words.insert(words.end(), options.begin(), options.end());
+  const auto known = known_to(cell.algo, options);
+  words.insert(words.end(), known.begin(), known.end());
   return words;
 }
 

@@ -17,7 +17,7 @@ namespace {
 using Json = nlohmann::ordered_json;  // what is written
 using Parsed = nlohmann::json;
 
-constexpr int kFormat = 1;
+constexpr int kFormat = 2;
 constexpr std::uint64_t kMostBytes = 100'000'000;
 
 // Puts arrays of plain values on one line each.
@@ -66,7 +66,8 @@ constexpr std::tuple kPlan(field("bench", &Results::bench), field("net", &Result
                            field("precision", &Results::precision),
                            field("options", &Results::options), field("batch", &Results::batch),
                            field("iterations", &Results::iterations),
-                           field("repeats", &Results::repeats), field("tests", &Results::tests),
+                           field("timed", &Results::timed), field("repeats", &Results::repeats),
+                           field("tests", &Results::tests),
                            field("parameters", &Results::parameters), field("seed", &Results::seed),
                            field("target_accuracy", &Results::target_accuracy));
 constexpr std::tuple kEnvironment(
@@ -81,6 +82,7 @@ constexpr std::tuple kCell(field("name", &Cell::name), field("algo", &Cell::algo
 constexpr std::tuple kCellDone(field("bytes_per_iteration", &Cell::bytes_per_iteration),
                                field("test_accuracy", &Cell::test_accuracy),
                                field("train_loss", &Cell::train_loss),
+                               field("warmup", &Cell::warmup),
                                field("weights_hash", &Cell::weights_hash));
 constexpr std::tuple kBreakdown(field("compute", &Breakdown::compute),
                                 field("compress", &Breakdown::compress),
@@ -196,6 +198,24 @@ std::vector<std::span<const Cell>> Results::settings() const {
     begin = end;
   }
   return all;
+}
+
+void Results::extrapolate() {
+  if (!extrapolates()) return;
+  for (Cell& cell : cells) {
+    if (!cell.done()) continue;
+    const auto d_sync = std::ranges::find_if(cells, [&](const Cell& other) {
+      return other.algo == "d-sync" && other.compress == cell.compress &&
+             other.setting() == cell.setting() && other.done();
+    });
+    const double closed_ms = (d_sync == cells.end() ? cell : *d_sync).iteration_ms();
+    for (CurvePoint& point : cell.curve) {
+      const auto closed = std::min(point.iteration, cell.warmup);
+      point.wall_s = (static_cast<double>(closed) * closed_ms +
+                      static_cast<double>(point.iteration - closed) * cell.iteration_ms()) /
+                     1e3;
+    }
+  }
 }
 
 const Cell* Results::beside(const Cell& cell, std::string_view algorithm) const {

@@ -62,7 +62,8 @@ struct Cell {
   double bytes_per_iteration = 0;      // sent by all ranks together
   double test_accuracy = 0;            // at the end
   double train_loss = 0;
-  std::vector<CurvePoint> curve;       // of the median repeat
+  std::int64_t warmup = 0;             // iterations of d-sync before pipe-sgd opens its pipeline
+  std::vector<CurvePoint> curve;       // tests of a training without a link
   std::vector<TimelineSpan> timeline;  // two iterations; empty where none was asked for
   std::string weights_hash;
 
@@ -87,12 +88,19 @@ struct Results {
   std::string net;    // for people: "MNIST-MLP"
   std::string data, device, precision;
   std::string options;  // that the program got besides
-  std::int64_t batch = 0, iterations = 0, repeats = 0, tests = 0, parameters = 0;
+  std::int64_t batch = 0;
+  std::int64_t iterations = 0, timed = 0;  // of a training, and those that were timed over a link
+  std::int64_t repeats = 0, tests = 0, parameters = 0;
   std::uint64_t seed = 0;
   double target_accuracy = 0;
   Environment environment;
   std::vector<Cell> cells;  // by workers, then link, then algorithm
 
+  // Whether times of trainings follow from those of fewer iterations.
+  bool extrapolates() const { return timed < iterations; }
+  // Sets the times of all curves where that is so: an iteration takes as long as the mean one of
+  // its cell, one of the warm-up as long as with D-Sync and the same compression, if that is there.
+  void extrapolate();
   // The cells of each number of workers and link: a table each.
   std::vector<std::span<const Cell>> settings() const;
   // The cell of another algorithm among the same workers and over the same link, if it is done.

@@ -94,32 +94,52 @@ struct Timed {
   double median_ms() const { return summary.at("iteration_ms").at("median"); }
 };
 
+// What a training that was tested says of the weights.
+void take_weights(const Json& summary, Cell& cell) {
+  cell.test_accuracy = summary.at("test_accuracy");
+  cell.train_loss = summary.at("train_loss");
+  cell.weights_hash = summary.at("weights_hash");
+  cell.warmup = summary.at("warmup");
+}
+
 // The median repeat speaks for all.
-void take(const std::vector<Timed>& repeats, Results& results, Cell& cell) {
+void take_times(const std::vector<Timed>& repeats, Results& results, Cell& cell) {
   for (const Timed& repeat : repeats) cell.repeats_ms.push_back(repeat.median_ms());
   const auto& [summary, metrics] =
       *std::ranges::find(repeats, cell.iteration_ms(), &Timed::median_ms);
   const Json& ms = summary.at("iteration_ms");
   results.data = summary.at("data");
   results.parameters = summary.at("parameters");
-  if (cell.curve.empty())  // the test at the end is the only one
-    cell.curve = {{.iteration = results.iterations, .accuracy = summary.at("test_accuracy")}};
+  if (cell.curve.empty()) {  // the test at the end is the only one
+    take_weights(summary, cell);
+    cell.curve = {{.iteration = results.iterations, .accuracy = cell.test_accuracy}};
+  }
   set_times(cell.curve, metrics);
   if (!ms.at("predicted").is_null()) cell.predicted_ms = ms.at("predicted").get<double>();
   cell.breakdown = breakdown_of(summary.at("breakdown_ms"));
-  cell.test_accuracy = summary.at("test_accuracy");
-  cell.train_loss = summary.at("train_loss");
-  cell.weights_hash = summary.at("weights_hash");
   cell.bytes_per_iteration = 0;
   for (const Json& rank : summary.at("ranks"))
     cell.bytes_per_iteration += rank.at("bytes_sent").get<double>();
+}
+
+// Whether two cells come to the same weights. Links never change the answer.
+bool same_weights(const Plan& plan, const Cell& a, const Cell& b) {
+  const bool synchronous = a.algo != "pipe-sgd" && b.algo != "pipe-sgd";
+  return a.workers == b.workers && a.compress == b.compress &&
+         (a.algo == b.algo || (synchronous && plan.deterministic()));
+}
+
+// A pipeline that is open from the first iteration on: what is timed is the algorithm.
+Words without_warmup(const Cell& cell) {
+  if (cell.algo != "pipe-sgd") return {};
+  return {"--warmup-iterations", "0", "--warmup-epochs", "0"};
 }
 
 }  // namespace
 
 void warm_up(const Plan& plan, const Cell& cell) {
   try {
-    run_program(plan.command(cell) + Words{"--iterations", "5"});
+    run_program(plan.command(cell) + without_warmup(cell) + Words{"--iterations", "5"});
   } catch (const SystemError&) {  // the cell itself will tell
   }
 }
@@ -129,37 +149,49 @@ void run_cell(const Plan& plan, Results& results, Cell& cell,
   const Scratch scratch;
   const std::string summary = scratch / "summary.json", metrics = scratch / "metrics.jsonl",
                     trace = scratch / "trace.json";
-  const std::vector<std::string> length = {"--iterations", std::to_string(plan.iterations)};
+  const auto length = [](std::int64_t iterations) {
+    return Words{"--iterations", std::to_string(iterations)};
+  };
   try {
     // A test in the middle would give a pipeline time to drain. But the same seed gives the same
     // weights every time and over any link (on a GPU, nearly the same): so they are tested in a
     // training of their own, without a link, once for all links. The test at the end is in the way
     // of nobody.
     const auto tested = std::ranges::find_if(results.cells, [&](const Cell& other) {
-      return other.name == cell.name && other.workers == cell.workers && other.done();
+      return same_weights(plan, other, cell) && other.done();
     });
-    if (plan.tests > 1 && tested != results.cells.end()) {
+    const bool tests = plan.tests > 1 || results.extrapolates();
+    if (tests && tested != results.cells.end()) {
       cell.curve = tested->curve;
-    } else if (plan.tests > 1) {
+      cell.test_accuracy = tested->test_accuracy;
+      cell.train_loss = tested->train_loss;
+      cell.weights_hash = tested->weights_hash;
+      cell.warmup = tested->warmup;
+    } else if (tests) {
       running("tests");
       Cell unlimited = cell;
       unlimited.link = "none";
       const std::int64_t every = std::max<std::int64_t>(1, plan.iterations / plan.tests);
-      run_program(plan.command(unlimited) + length +
-                  Words{"--metrics", metrics, "--test-every", std::to_string(every)});
+      run_program(
+          plan.command(unlimited) + length(plan.iterations) +
+          Words{"--metrics", metrics, "--summary", summary, "--test-every", std::to_string(every)});
       cell.curve = tests_of(read_file(metrics));
+      take_weights(Json::parse(read_file(summary)), cell);
     }
     std::vector<Timed> repeats;
     for (std::int64_t r = 1; r <= plan.repeats; ++r) {
       running(fmt::format("training {} of {}", r, plan.repeats));
-      run_program(plan.command(cell) + length + Words{"--summary", summary, "--metrics", metrics});
+      run_program(plan.command(cell) + length(results.timed) +
+                  (results.extrapolates() ? without_warmup(cell) : Words{}) +
+                  Words{"--summary", summary, "--metrics", metrics});
       repeats.push_back({Json::parse(read_file(summary)), read_file(metrics)});
     }
-    take(repeats, results, cell);
+    take_times(repeats, results, cell);
+    results.extrapolate();
     if (plan.wants_timeline(cell)) {
       running("timeline");
-      run_program(plan.command(cell) +
-                  Words{"--iterations", std::to_string(kTimelineIterations), "--trace", trace});
+      run_program(plan.command(cell) + length(kTimelineIterations) + without_warmup(cell) +
+                  Words{"--trace", trace});
       cell.timeline = excerpt(read_file(trace), kTimelineIterations, cell.workers);
     }
   } catch (const std::exception& e) {

@@ -65,8 +65,9 @@ std::string missing(const Cell& cell) {
 
 std::string what(const Results& r) {
   return fmt::format(
-      "{}{}, batch {}, {} iterations each from seed {}, {} repeat{}; {}{}, ranks over {}", r.net,
-      r.data.empty() ? "" : " on " + r.data, r.batch, r.iterations, r.seed, r.repeats,
+      "{}{}, batch {}, {} iterations each from seed {}{}, {} repeat{}; {}{}, ranks over {}", r.net,
+      r.data.empty() ? "" : " on " + r.data, r.batch, r.iterations, r.seed,
+      r.extrapolates() ? fmt::format(", {} of them timed", r.timed) : "", r.repeats,
       r.repeats == 1 ? "" : "s", r.device, r.device == "cuda" ? " " + r.precision : "",
       r.environment.transport);
 }
@@ -76,6 +77,15 @@ constexpr const char* kLegend =
     "hidden is communication behind the computation. predicted: Eq. 2 (D-Sync) and 5 (Pipe-SGD)\n"
     "of the Pipe-SGD paper, and Eq. 2 with a server's card. MB sent: by all ranks together. The\n"
     "paper's ranges for its best setting: 2.0-3.2x over D-Sync, 4.0-5.4x over PS-Sync.\n";
+
+std::string legend(const Results& r) {
+  std::string text = kLegend;
+  if (r.extrapolates())
+    text +=
+        "Seconds are iterations times the mean time of an iteration, which is that of D-Sync\n"
+        "during a warm-up; the accuracy is that of a whole training without a link.\n";
+  return text;
+}
 
 }  // namespace
 
@@ -102,7 +112,7 @@ std::string to_text(const Results& r) {
     text += "\n";
     add(cells, time_and_bytes());
   }
-  return text + "\n" + kLegend;
+  return text + "\n" + legend(r);
 }
 
 std::string to_markdown(const Results& r) {
@@ -123,7 +133,7 @@ std::string to_markdown(const Results& r) {
     }
     text += "\n";
   }
-  return text + "\n" + kLegend;
+  return text + "\n" + legend(r);
 }
 
 std::string to_csv(const Results& r) {
