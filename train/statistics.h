@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,20 @@ inline double quantile(std::vector<double> values, double share) {
   std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(index),
                    values.end());
   return values[index];
+}
+
+// The middle value, or the mean of the two in the middle; 0 of none.
+inline double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::ranges::sort(values);
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+// 0 of none.
+inline double mean(const std::vector<double>& values) {
+  if (values.empty()) return 0;
+  return std::reduce(values.begin(), values.end()) / static_cast<double>(values.size());
 }
 
 // For people: 5:03, 1:00:00.

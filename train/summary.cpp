@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
 #include "dist/compress/compressor.h"
 #include "train/option_table.h"
@@ -23,7 +22,8 @@ double per_iteration_ms(const Summary& s, double seconds) {
 // Milliseconds per iteration, by kind of span: what each kind of thread can do.
 constexpr SpanKind kComputeKinds[] = {SpanKind::data, SpanKind::forward, SpanKind::backward,
                                       SpanKind::update, SpanKind::wait};
-constexpr SpanKind kCommunicationKinds[] = {SpanKind::compress, SpanKind::communicate};
+constexpr SpanKind kCommunicationKinds[] = {SpanKind::compress, SpanKind::sum,
+                                            SpanKind::communicate};
 
 const char* name_of(SpanKind kind) { return kSpanNames[static_cast<std::size_t>(kind)]; }
 
@@ -79,6 +79,13 @@ Json ranks_json(const Summary& s) {
   return ranks;
 }
 
+// What a prediction is made from besides options and network.
+Json model_json(const ModelInput& m) {
+  return {{"update_s", m.compute.update},     {"forward_s", m.compute.forward},
+          {"backward_s", m.compute.backward}, {"gradient_bytes", m.gradient_bytes},
+          {"wire_bytes", m.wire_bytes},       {"closed", m.closed}};
+}
+
 // Enough of them to see what is wrong.
 std::vector<std::string> first_skipped(const Summary& s) {
   constexpr std::size_t kNamed = 5;
@@ -114,37 +121,34 @@ std::vector<double> Summary::timed_ms() const {
   return {iteration_ms.begin() + cold, iteration_ms.end()};
 }
 
-double Summary::mean_ms() const {
-  const auto ms = timed_ms();
-  return ms.empty() ? 0 : std::reduce(ms.begin(), ms.end()) / static_cast<double>(ms.size());
-}
+double Summary::mean_ms() const { return mean(timed_ms()); }
 
-double Summary::predicted_s() const {
+ModelInput Summary::model() const {
   const auto workers = workers_of(*this);
-  if (options.algo == "single" || iterations == 0) return 0;
-  // The slowest of them sets the pace.
+  ModelInput m{.algo = options.algo,
+               .workers = options.workers,
+               .servers = options.servers,
+               .pipe_k = options.pipe_k,
+               .network = network,
+               .gradient_bytes = 4.0 * static_cast<double>(gradient_count)};
+  m.wire_bytes = static_cast<double>(make_compressor(options.compress)->bytes(gradient_count));
+  if (workers.empty() || timed() == 0) return m;
   const RankReport& w = slowest(workers);
   const auto per_iteration = [&](double s) { return s / static_cast<double>(timed()); };
-  const ComputeCost compute{
-      .update = per_iteration(w.compute(SpanKind::update)),
-      .forward = per_iteration(w.compute(SpanKind::data) + w.compute(SpanKind::forward)),
-      .backward = per_iteration(w.compute(SpanKind::backward))};
-  const double n = 4.0 * static_cast<double>(gradient_count);
-  const auto n_wire = static_cast<double>(make_compressor(options.compress)->bytes(gradient_count));
-  if (options.algo == "ps-sync")
-    return sync_iteration(compute,
-                          server_time(network, options.workers, options.servers, n, n_wire));
-  const double ring = ring_time(network, options.workers, n, n_wire);
-  const double sync = sync_iteration(compute, ring);
-  if (options.algo != "pipe-sgd" || options.pipe_k == 1) return sync;
-  const double closed = static_cast<double>(std::clamp(warmup, cold, iterations) - cold) /
-                        static_cast<double>(timed());
-  return closed * sync + (1 - closed) * pipe_iteration(compute, ring);
+  m.compute = {.update = per_iteration(w.compute(SpanKind::update)),
+               .forward = per_iteration(w.compute(SpanKind::data) + w.compute(SpanKind::forward)),
+               .backward = per_iteration(w.compute(SpanKind::backward))};
+  m.closed = per_iteration(static_cast<double>(std::clamp(warmup, cold, iterations) - cold));
+  return m;
+}
+
+std::optional<double> Summary::predicted_s() const {
+  if (iterations == 0) return {};
+  return predicted_iteration(model());
 }
 
 std::string to_json(const Summary& s) {
   const auto workers = workers_of(s);
-  const bool distributed = s.options.algo != "single";
   const Json json = {{"app", s.app},
                      {"version", tandem_version()},
                      {"commit", tandem_commit().empty() ? Json() : Json(tandem_commit())},
@@ -157,9 +161,9 @@ std::string to_json(const Summary& s) {
                      {"iteration_ms",
                       {{"timed", s.timed()},
                        {"mean", s.mean_ms()},
-                       {"median", quantile(s.timed_ms(), 0.5)},
+                       {"median", median(s.timed_ms())},
                        {"p95", quantile(s.timed_ms(), 0.95)},
-                       {"predicted", distributed ? Json(1e3 * s.predicted_s()) : nullptr}}},
+                       {"predicted", s.predicted_s() ? Json(1e3 * *s.predicted_s()) : nullptr}}},
                      {"breakdown_ms", breakdown_json(s, mean_of(workers))},
                      {"ranks", ranks_json(s)},
                      {"slowest_worker", workers.empty() ? Json() : Json(slowest(workers).rank)},
@@ -168,6 +172,7 @@ std::string to_json(const Summary& s) {
                        {"beta_s_per_byte", s.network.beta},
                        {"gamma_s_per_byte", s.network.gamma},
                        {"sync_s", s.network.sync}}},
+                     {"model", model_json(s.model())},
                      {"train_loss", s.train_loss},
                      {"test_accuracy", s.test_accuracy},
                      {"samples_per_s", s.samples_per_s()},
@@ -222,7 +227,7 @@ std::string to_text(const Summary& s) {
     text += fmt::format(
         "  iteration      {:.2f} ms (mean), {:.2f} ms (median), {:.2f} ms (95%), {:.0f} "
         "samples/s\n",
-        s.mean_ms(), quantile(s.timed_ms(), 0.5), quantile(s.timed_ms(), 0.95), s.samples_per_s());
+        s.mean_ms(), median(s.timed_ms()), quantile(s.timed_ms(), 0.95), s.samples_per_s());
     if (s.options.algo == "single") {
       text += "  of which     ";
       for (const SpanKind kind : kComputeKinds)
@@ -231,9 +236,11 @@ std::string to_text(const Summary& s) {
                               per_iteration_ms(s, s.ranks[0].compute(kind)));
       text += "\n";
     } else {
-      text += fmt::format("  predicted      {:.2f} ms, {:+.1f}%", 1e3 * s.predicted_s(),
-                          100 * (1e3 * s.predicted_s() / s.mean_ms() - 1));
-      if (s.ranks.size() > 1)
+      const auto predicted = s.predicted_s();
+      text += predicted ? fmt::format("  predicted      {:.2f} ms, {:+.1f}%", 1e3 * *predicted,
+                                      100 * (1e3 * *predicted / s.mean_ms() - 1))
+                        : "  predicted      –";
+      if (predicted && s.ranks.size() > 1)
         text += fmt::format(
             " (latency {:.0f} µs, {:.1f} MB/s, sums {:.0f} MB/s, synchronisation {:.0f} µs)",
             1e6 * s.network.alpha, 1e-6 / s.network.beta, 1e-6 / s.network.gamma,

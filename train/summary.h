@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -35,8 +36,9 @@ struct Summary {
   std::vector<double> timed_ms() const;
   double mean_ms() const;
   double samples_per_s() const;
-  // What the timing model says an iteration takes; 0 where it has nothing to say.
-  double predicted_s() const;
+  // What the timing model says an iteration takes, and from what; nothing where there is none.
+  std::optional<double> predicted_s() const;
+  ModelInput model() const;
 };
 
 std::string to_json(const Summary& summary);  // one object

@@ -75,7 +75,7 @@ void ParameterServer::begin_receive(Slot& slot, std::int64_t segment) {
 // Block by block in the order in which a ring of the workers would add, with the compression that
 // it would apply in between: the result has the same bits.
 void ParameterServer::sum(Slot& slot, std::int64_t segment) {
-  const Spans::Scope span(spans_, SpanKind::compress);
+  const Spans::Scope span(spans_, adding(compressor_.lossless()));
   const auto all = parameters_.gradients().span<float>();
   const auto values = cut_.of(all, segment);
   const std::size_t stride = compressor_.bytes(kBlock);

@@ -168,7 +168,7 @@ void RingAllReduce::take_in(std::size_t step, std::size_t i, Slot& slot, Staging
   if (partial) values.wait(*coming);  // while the sum is on its way
   transport_.await(slot.received);
   if (partial) {
-    const Spans::Scope span(spans_, SpanKind::compress);
+    const Spans::Scope span(spans_, adding(compressor_.lossless()));
     add_received(compressor_, slot.received->message(), cut_.elements_of(*coming), place,
                  transport_.helpers());
   }

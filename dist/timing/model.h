@@ -3,6 +3,8 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
+#include <string>
 
 namespace tandem {
 
@@ -54,6 +56,29 @@ inline double ideal_pipe_iteration(const ComputeCost& compute, double communicat
 // Eq. 4, and with ring_time() Eq. 5: Pipe-SGD with one compute and one communication resource.
 inline double pipe_iteration(const ComputeCost& compute, double communication) {
   return std::max(compute.all(), communication);
+}
+
+// All that a prediction is made from.
+struct ModelInput {
+  std::string algo;  // as --algo
+  int workers = 1, servers = 1, pipe_k = 2;
+  ComputeCost compute;  // of the slowest worker, who sets the pace
+  NetworkCost network;
+  double gradient_bytes = 0, wire_bytes = 0;  // n and n_wire
+  double closed = 0;  // share of the iterations before a pipeline opens, which are d-sync's
+};
+
+// What the model says an iteration takes; nothing for an algorithm that has none.
+inline std::optional<double> predicted_iteration(const ModelInput& m) {
+  if (m.algo == "ps-sync")
+    return sync_iteration(
+        m.compute, server_time(m.network, m.workers, m.servers, m.gradient_bytes, m.wire_bytes));
+  const double ring = ring_time(m.network, m.workers, m.gradient_bytes, m.wire_bytes);
+  const double sync = sync_iteration(m.compute, ring);
+  if (m.algo == "d-sync" || (m.algo == "pipe-sgd" && m.pipe_k == 1)) return sync;
+  if (m.algo == "pipe-sgd")
+    return m.closed * sync + (1 - m.closed) * pipe_iteration(m.compute, ring);
+  return {};
 }
 
 }  // namespace tandem

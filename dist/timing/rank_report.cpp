@@ -58,7 +58,8 @@ double RankReport::computing() const {
 }
 
 double RankReport::communicating() const {
-  return communication(SpanKind::compress) + communication(SpanKind::communicate);
+  return communication(SpanKind::compress) + communication(SpanKind::sum) +
+         communication(SpanKind::communicate);
 }
 
 void RankReport::take(const Spans& compute, const Spans& communication, Clock::duration to_rank_0) {

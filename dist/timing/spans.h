@@ -23,12 +23,16 @@ enum class SpanKind : std::uint8_t {
   forward,      //
   backward,     //
   update,       // of the weights
-  compress,     // compression, decompression and addition of gradients
-  communicate,  // sending and receiving, without what counts as compress
-  wait,         // the compute thread waits for the communication thread
+  compress,     // gradients: compression, decompression, and addition of compressed ones
+  sum,          // addition of gradients that are not compressed
+  communicate,  // sending, receiving and waiting for other ranks
+  wait,         // for the rank's other thread
 };
-inline constexpr std::array<const char*, 7> kSpanNames = {
-    "data", "forward", "backward", "update", "compress", "communicate", "wait"};
+inline constexpr std::array<const char*, 8> kSpanNames = {
+    "data", "forward", "backward", "update", "compress", "sum", "communicate", "wait"};
+
+// What adding is, of what this compressor makes of gradients.
+inline SpanKind adding(bool lossless) { return lossless ? SpanKind::sum : SpanKind::compress; }
 
 // The spans of one thread. Cheap enough to stay on: two clock readings and two additions each.
 class Spans {

@@ -94,6 +94,26 @@ TEST_CASE("spans: a device times its own, and has waited in between") {
   CHECK(spans.events().back().iteration == 3);
 }
 
+TEST_CASE("model: each algorithm has its own equation, and one without has none") {
+  ModelInput m{.workers = 4,
+               .compute = {.update = 1, .forward = 2, .backward = 3},
+               .network = {.beta = 1},
+               .gradient_bytes = 8,
+               .wire_bytes = 4};
+  const auto predicted = [&m](const char* algo) {
+    m.algo = algo;
+    return predicted_iteration(m);
+  };
+  CHECK(predicted("ps-sync") == 6 + 4 * 8);
+  CHECK(predicted("d-sync") == 6 + 1.5 * 4);
+  CHECK(predicted("pipe-sgd") == 6);
+  m.closed = 0.25;
+  CHECK(predicted("pipe-sgd") == 0.25 * 12 + 0.75 * 6);
+  m.pipe_k = 1;
+  CHECK(predicted("pipe-sgd") == 12);
+  for (const char* other : {"single", "local-sgd", ""}) CHECK_FALSE(predicted(other));
+}
+
 TEST_CASE("spans: cold iterations are seen but not counted") {
   ClockDevice device;
   Spans spans;

@@ -228,6 +228,16 @@ TEST_CASE("distributed: the summary shows every rank, what it sent and what was 
   CHECK(json["ranks"][0]["bytes_sent"] == static_cast<double>(2 * count));
   CHECK(json["iteration_ms"]["predicted"].get<double>() > 0);
   CHECK(json["slowest_worker"].get<int>() < 3);
+  CHECK(json["breakdown_ms"]["compress"].get<double>() > 0);
+  CHECK(json["breakdown_ms"]["sum"] == 0);  // trunc16 adds what is compressed
+  for (const int rank : {3, 4}) CHECK(json["ranks"][rank]["breakdown_ms"]["compress"] > 0.0);
+
+  // An algorithm without a model gets no prediction, least of all another one's.
+  Summary own = s;
+  own.options.algo = "mine";
+  CHECK_FALSE(own.predicted_s());
+  CHECK(to_text(own).find("  predicted      –\n") != std::string::npos);
+  CHECK(nlohmann::json::parse(to_json(own))["iteration_ms"]["predicted"].is_null());
 
   // One row per thread, ranks as processes, spans inside each other or one after the other.
   const auto trace = nlohmann::json::parse(read_bytes(folder / "trace.json"));

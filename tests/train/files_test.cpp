@@ -68,6 +68,15 @@ TEST_CASE("files: a path that cannot be written is refused beforehand, with the 
   CHECK(complaint(folder / std::string(250, 'x')).ends_with("File name too long"));
 }
 
+TEST_CASE("statistics: mean and median, which of two values is between them") {
+  CHECK(mean({}) == 0);
+  CHECK(mean({1, 2, 6}) == 3);
+  CHECK(median({}) == 0);
+  CHECK(median({3, 1}) == 2);
+  CHECK(median({5, 1, 3}) == 3);
+  CHECK(median({4, 1, 3, 10}) == 3.5);
+}
+
 TEST_CASE("statistics: quantiles by nearest rank") {
   CHECK(quantile({}, 0.5) == 0);
   CHECK(quantile({3}, 0.95) == 3);

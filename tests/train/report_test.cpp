@@ -142,7 +142,7 @@ TEST_CASE("timeline: every span is there, with its iteration and a tooltip") {
   CHECK(count(svg, ">worker 1<") == 1);
   CHECK(count(svg, ">server<") == 0);
   CHECK(timeline_svg(Cell{}) == "");
-  CHECK(count(timeline_legend(), "<svg") == 7);
+  CHECK(count(timeline_legend(), "<svg") == 8);
 }
 
 TEST_CASE("figures: what there is to draw") {

@@ -13,9 +13,9 @@ constexpr std::array<std::string_view, 7> kAlgorithms = {kGrey,     "#0072b2", "
                                                          "#e69f00", "#d55e00", "#cc79a7"};
 
 constexpr std::pair<std::string_view, std::string_view> kActivities[] = {
-    {"compute", "#4477aa"},    {"data", "#ccbb44"},   {"forward", "#66ccee"},
-    {"backward", "#4477aa"},   {"update", "#228833"}, {"compress", "#aa3377"},
-    {"communicate", "#ee6677"}};
+    {"compute", "#4477aa"},  {"data", "#ccbb44"},       {"forward", "#66ccee"},
+    {"backward", "#4477aa"}, {"update", "#228833"},     {"compress", "#aa3377"},
+    {"sum", "#997700"},      {"communicate", "#ee6677"}};
 
 }  // namespace
 

@@ -10,8 +10,8 @@ namespace tandem {
 // The same in every figure and table; grey for a name that is none of all_algorithms().
 std::string algorithm_colour(std::string_view name);
 
-// What a thread was busy with: compute, data, forward, backward, update, compress, communicate,
-// wait.
+// What a thread was busy with: compute, data, forward, backward, update, compress, sum,
+// communicate, wait.
 std::string activity_colour(std::string_view what);
 
 // Stands out on white and on dark grey.

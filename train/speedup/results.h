@@ -35,7 +35,7 @@ struct TimelineSpan {
   int rank = 0;
   bool server = false;
   bool communicates = false;  // the communication thread; else the compute thread
-  std::string what;           // data, forward, backward, update, wait, compress, communicate
+  std::string what;           // data, forward, backward, update, wait, compress, sum, communicate
   double begin = 0, end = 0;
   std::int64_t iteration = 0;
 };

@@ -175,7 +175,7 @@ std::string timeline_svg(const Cell& cell) {
 std::string timeline_legend() {
   std::string legend = "<p class=\"legend\">";
   for (const char* what :
-       {"data", "forward", "backward", "update", "wait", "compress", "communicate"})
+       {"data", "forward", "backward", "update", "wait", "compress", "sum", "communicate"})
     legend += fmt::format(
         "<span><svg viewBox=\"0 0 14 12\" width=\"14\" height=\"12\"><rect width=\"14\" "
         "height=\"12\" "
