@@ -94,3 +94,4 @@ struct DataSplit {
 };
 
 }  // namespace tandem
+  std::vector<std::string> left_out = {};  // files that are not used, a line for a person each

@@ -50,6 +50,9 @@ class ImageFolder : public Dataset {
         max_pixels_(options.max_pixels),
         skipped_(std::move(skipped)) {}
 
+  // What is in the folder and not in the set, in a line; empty if nothing is.
+  std::string left_out() const { return files_.left_out().text(folder_); }
+
   std::int64_t size() const override { return files_.size(); }
   Shape image_shape() const override { return {size_, size_, 3}; }
   std::int64_t classes() const override { return classes_; }
@@ -131,12 +134,17 @@ DataSplit open_image_folder(const std::string& folder, const ImageFolderOptions&
   const auto half = [&](const fs::path& path) {
     return std::make_shared<ImageFolder>(path, classes, options, skipped);
   };
-  return {.train = half(train),
-          .test = half(val),
+  const auto training = half(train), test = half(val);
+  std::vector<std::string> left_out;
+  for (const auto& set : {training, test})
+    if (std::string line = set->left_out(); !line.empty()) left_out.push_back(std::move(line));
+  return {.train = training,
+          .test = test,
           .normalisation = imagenet_normalisation(),
           .description = fmt::format("{} ({} classes)", folder, classes.size()),
           .loader_threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency())),
-          .skipped = skipped};
+          .skipped = skipped,
+          .left_out = std::move(left_out)};
 }
 
 }  // namespace tandem

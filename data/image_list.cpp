@@ -43,14 +43,20 @@ std::vector<std::string> ImageList::classes_of(const fs::path& folder) {
 ImageList::ImageList(fs::path folder, const std::vector<std::string>& classes)
     : folder_(std::move(folder)), classes_(classes) {
   begins_.push_back(0);
+  names_in(folder_, [&](const fs::directory_entry& entry) {  // files beside the classes
+    if (!entry.is_directory()) left_out_.add(entry);
+    return false;
+  });
   for (const std::string& name : classes_of(folder_)) {
     const auto found = std::ranges::lower_bound(classes_, name);
     if (found == classes_.end() || *found != name)
       throw UserError("{} is a class that the training images lack", (folder_ / name).string());
-    const auto files = names_in(folder_ / name, [](const fs::directory_entry& entry) {
+    const auto files = names_in(folder_ / name, [&](const fs::directory_entry& entry) {
       // A link to nothing is a broken image, not none.
-      return is_image_name(entry.path().filename().string()) &&
-             (entry.is_regular_file() || !entry.exists());
+      const bool is_file = entry.is_regular_file() || !entry.exists();
+      if (is_file && is_image_name(entry.path().filename().string())) return true;
+      entry.is_directory() ? left_out_.add_folder(entry) : left_out_.add(entry);
+      return false;
     });
     if (files.empty())
       throw UserError("the folder {} has no images (.jpg, .jpeg or .png) in it",

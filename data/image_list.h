@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "data/left_out_files.h"
+
 namespace tandem {
 
 class ImageList {
@@ -21,6 +23,8 @@ class ImageList {
   std::int64_t size() const { return static_cast<std::int64_t>(labels_.size()); }
   std::filesystem::path path(std::int64_t index) const;
   std::int32_t label(std::int64_t index) const { return labels_[static_cast<std::size_t>(index)]; }
+  // Files below `folder` that are not in the list.
+  const LeftOutFiles& left_out() const { return left_out_; }
 
  private:
   std::filesystem::path folder_;
@@ -29,6 +33,7 @@ class ImageList {
   std::string names_;                // one behind the other
   std::vector<std::size_t> begins_;  // of each name, and the end of the last
   std::vector<std::int32_t> labels_;
+  LeftOutFiles left_out_;
 };
 
 }  // namespace tandem

@@ -170,6 +170,7 @@ void say_what_runs(const Summary& s, const std::string& net, const DataSplit& da
   fmt::print("model: {}, {} parameters; {}, {}{}, {}{}, batch {}\n", net, s.parameters, o.algo,
              count(o.workers, "worker"),
              o.algo == "ps-sync" ? " and " + count(o.servers, "server") : "",
+  for (const std::string& line : data.left_out) fmt::print("data: {}\n", line);
              o.device == "cpu" ? count(o.threads, "thread") : "cuda " + o.precision,
              o.workers > 1 ? " each" : "", o.batch);
   if (o.algo != "single")

@@ -169,6 +169,35 @@ TEST_CASE("image folder: what is missing or empty is named in one sentence") {
   }
 }
 
+TEST_CASE("image folder: files that are not used are counted, and one of them is named") {
+  const TemporaryFolder folder;
+  write_set(folder);
+  fs::remove(folder / "train/cat/notes.txt");
+  for (const char* name : {"train/.DS_Store", "train/cat/Thumbs.db", "train/.hidden/a.webp"}) {
+    fs::create_directories((folder / name).parent_path());
+    write_bytes(folder / name, "x");
+  }
+  CHECK(open_image_folder(folder.path().string(), kSmall).left_out.empty());
+
+  for (const char* name :
+       {"train/cat/b.webp", "train/dog/c.WEBP", "train/dog/c.gif", "train/dog/README",
+        "train/dog/more/a.jpg", "train/dog/more/still/b.jpg", "train/dog/more/.DS_Store",
+        "train/labels.csv", "train/dog/d.bmp", "train/dog/e.tif", "val/cat/deeper.jpg/a.jpg"}) {
+    fs::create_directories((folder / name).parent_path());
+    write_bytes(folder / name, "x");
+  }
+  const DataSplit data = open_image_folder(folder.path().string(), kSmall);
+  CHECK(data.train->size() == 8);
+  REQUIRE(data.left_out.size() == 2);
+  CHECK(data.left_out[0] ==
+        (folder / "train").string() +
+            ": 9 files left out: 2 *.webp, 1 without an ending, 1 *.bmp, 1 *.csv, 2 others, 2 in "
+            "sub-folders, such as cat/b.webp");
+  CHECK(data.left_out[1] ==
+        (folder / "val").string() +
+            ": 1 file left out: 1 in sub-folders, such as cat/deeper.jpg/a.jpg");
+}
+
 TEST_CASE("image folder: a broken image ends the run, or the next good one takes its place") {
   const TemporaryFolder folder;
   write_set(folder);
