@@ -18,6 +18,8 @@ namespace tandem {
 
 class Dataset {
  public:
+  static constexpr std::int32_t kLeftOut = -1;
+
   virtual ~Dataset() = default;
 
   virtual std::int64_t size() const = 0;
@@ -28,7 +30,8 @@ class Dataset {
 
   // Writes the bytes of sample `index`, row by row, channels interleaved; returns its label.
   // `random` is there for training, and null for testing. A set whose images come in many sizes
-  // uses it to cut them to image_shape(); the others take nothing from it.
+  // uses it to cut them to image_shape(); the others take nothing from it. For testing only, the
+  // label may be kLeftOut: the sample does not count.
   virtual std::int32_t read(std::int64_t index, std::span<std::uint8_t> bytes,
                             Random* random) const = 0;
 };
@@ -91,7 +94,7 @@ struct DataSplit {
   Augment augment = {};         // of the training images; may be empty
   int loader_threads = 1;       // that suit the set, for all workers of this machine together
   std::shared_ptr<const SkippedFiles> skipped = {};  // null: none can be
+  std::vector<std::string> left_out = {};  // files that are not used, a line for a person each
 };
 
 }  // namespace tandem
-  std::vector<std::string> left_out = {};  // files that are not used, a line for a person each

@@ -59,21 +59,35 @@ class ImageFolder : public Dataset {
 
   std::int32_t read(std::int64_t index, std::span<std::uint8_t> pixels,
                     Random* random) const override {
-    const auto [image, label] = decode_or_next(index);
+    const auto [image, label] = random ? decode_or_next(index) : decode_or_leave_out(index);
+    if (label == kLeftOut) {
+      std::ranges::fill(pixels, std::uint8_t{0});
+      return label;
+    }
     const ImageView view{image.pixels.get(), image.height, image.width, 3 * image.width};
     random ? take_random_part(view, size_, *random, pixels) : take_middle(view, size_, pixels);
     return label;
   }
 
  private:
+  std::pair<Image, std::int32_t> decode(std::int64_t index) const {
+    return {decode_image(files_.path(index), max_pixels_), files_.label(index)};
+  }
+
+  std::pair<Image, std::int32_t> decode_or_leave_out(std::int64_t index) const {
+    if (!skipped_) return decode(index);
+    try {
+      return decode(index);
+    } catch (const UserError& e) {
+      skipped_->add(e.what());
+      return {Image{}, kLeftOut};
+    }
+  }
+
   std::pair<Image, std::int32_t> decode_or_next(std::int64_t index) const {
-    if (!skipped_) return {decode_image(files_.path(index), max_pixels_), files_.label(index)};
     for (std::int64_t tried = 0; tried < size(); ++tried, index = (index + 1) % size()) {
-      try {
-        return {decode_image(files_.path(index), max_pixels_), files_.label(index)};
-      } catch (const UserError& e) {
-        skipped_->add(e.what());
-      }
+      auto found = decode_or_leave_out(index);
+      if (found.second != kLeftOut) return found;
     }
     throw UserError("none of the {} images in {} can be decoded", size(), folder_);
   }

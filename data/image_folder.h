@@ -18,8 +18,8 @@ namespace tandem {
 struct ImageFolderOptions {
   std::int64_t image_size = 224;
   // What to do with a file that cannot be decoded: false ends the run with a sentence that names
-  // it; true takes the next one (by class, then by name) that can be, and notes the file in
-  // DataSplit::skipped. Which image takes a broken one's place thus depends on the files alone.
+  // it; true notes it in DataSplit::skipped. Training then takes the next one (by class, then by
+  // name) that can be decoded, which depends on the files alone. A test leaves it out.
   bool skip_bad_images = false;
   std::int64_t max_pixels = kMaxPixels;  // an image of more counts as one that cannot be decoded
 };

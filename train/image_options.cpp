@@ -33,8 +33,9 @@ std::vector<OwnOption> ImageOptions::own() {
            .most = 4096},
           {.name = "--skip-bad-images",
            .value = &skip_bad_images,
-           .help = "Take the next image in place of one that cannot be\n"
-                   "read, and list those at the end; else the run ends"},
+           .help = "Do not end the run where an image cannot be read:\n"
+                   "train on the next one in its place, test without it,\n"
+                   "and list such images at the end"},
           {.name = "--max-pixels",
            .value = &max_pixels,
            .value_name = "N",

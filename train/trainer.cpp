@@ -32,7 +32,7 @@ constexpr double kTestTimeout = 24 * 3600;
 // What all workers have found since the last test; only rank 0 uses it.
 struct Findings {
   std::vector<double> losses;  // by iteration
-  std::int64_t correct = 0;    // test samples
+  Worker::Tested tested;
 
   double mean_loss() const {
     double sum = 0;
@@ -47,7 +47,6 @@ class Training {
   Training(Worker& worker, const DataSplit& data, const TrainOptions& o,
            Communication* communication, Summary& summary)
       : worker_(worker),
-        test_samples_(data.test->size()),
         length_(data, o),
         o_(o),
         communication_(communication),
@@ -94,7 +93,9 @@ class Training {
 
   void test(std::int64_t t, std::vector<double> losses) {
     share_statistics();
-    const Findings found = collect({std::move(losses), worker_.count_correct()});
+    const Findings found = collect({std::move(losses), worker_.test()});
+    if (found.tested.samples == 0)
+      throw UserError("none of the test images can be decoded, so nothing can be tested");
     if (!first()) return;
     const std::int64_t before = t - static_cast<std::int64_t>(found.losses.size());
     for (std::int64_t i = before + 1; i <= t; ++i)
@@ -102,7 +103,7 @@ class Training {
                          worker_.rate(i), summary_.iteration_ms[static_cast<std::size_t>(i - 1)]);
     summary_.train_loss = found.mean_loss();
     summary_.test_accuracy =
-        static_cast<double>(found.correct) / static_cast<double>(test_samples_);
+        static_cast<double>(found.tested.correct) / static_cast<double>(found.tested.samples);
     if (t == 0) return;
     metrics_.test(epoch_of(t), t, summary_.train_loss, summary_.test_accuracy, summary_.wall_s);
     progress_.test(t, epoch_of(t), summary_.train_loss, summary_.test_accuracy,
@@ -125,7 +126,8 @@ class Training {
   // Adds up what the workers have, and lets the servers go on.
   Findings collect(Findings own) {
     if (!communication_) return own;
-    own.losses.push_back(static_cast<double>(own.correct));
+    own.losses.push_back(static_cast<double>(own.tested.correct));
+    own.losses.push_back(static_cast<double>(own.tested.samples));
     communication_->call([&] {
       Transport& transport = communication_->transport();
       sum_over_ranks(transport, o_.workers, own.losses);
@@ -133,13 +135,14 @@ class Training {
         for (int rank = o_.workers; rank < transport.size(); ++rank)
           transport.send_and_wait(rank, Tag::control, {});
     });
-    own.correct = static_cast<std::int64_t>(own.losses.back());
-    own.losses.pop_back();
+    const std::size_t last = own.losses.size() - 1;
+    own.tested = {.samples = static_cast<std::int64_t>(own.losses[last]),
+                  .correct = static_cast<std::int64_t>(own.losses[last - 1])};
+    own.losses.resize(last - 1);
     return own;
   }
 
   Worker& worker_;
-  std::int64_t test_samples_;
   Length length_;
   const TrainOptions& o_;
   Communication* communication_;
@@ -167,10 +170,10 @@ void say_what_runs(const Summary& s, const std::string& net, const DataSplit& da
   };
   fmt::print("data: {}: {} training and {} test images\n", s.data, data.train->size(),
              data.test->size());
+  for (const std::string& line : data.left_out) fmt::print("data: {}\n", line);
   fmt::print("model: {}, {} parameters; {}, {}{}, {}{}, batch {}\n", net, s.parameters, o.algo,
              count(o.workers, "worker"),
              o.algo == "ps-sync" ? " and " + count(o.servers, "server") : "",
-  for (const std::string& line : data.left_out) fmt::print("data: {}\n", line);
              o.device == "cpu" ? count(o.threads, "thread") : "cuda " + o.precision,
              o.workers > 1 ? " each" : "", o.batch);
   if (o.algo != "single")

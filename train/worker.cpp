@@ -186,17 +186,20 @@ void Worker::set_statistics(std::span<const double> values) {
     }
 }
 
-std::int64_t Worker::count_correct() try {
-  std::int64_t correct = 0;
+Worker::Tested Worker::test() try {
+  Tested tested;
   for (std::int64_t b = 0; b < test_data_.batches_per_epoch(); ++b) {
     const Batch loaded = test_data_.next();
     if (loaded.labels.count() == 0) continue;  // the last batch may be too short for all workers
     const Batch batch = input_.bring(loaded);
     tape_.begin(Tape::Mode::inference);
     const Var logits = replica_.model().forward(tape_, Var{batch.images});
-    correct += logits.value.backend().count_correct(logits.value, batch.labels);
+    tested.correct += logits.value.backend().count_correct(logits.value, batch.labels);
+    const auto labels = loaded.labels.span<std::int32_t>();
+    tested.samples +=
+        std::ssize(labels) - std::ranges::count(labels, std::int32_t{Dataset::kLeftOut});
   }
-  return correct;
+  return tested;
 } catch (const OutOfMemory& e) {
   explain(e);
 }

@@ -83,8 +83,11 @@ class Worker {
   std::vector<double> statistics() const;
   void set_statistics(std::span<const double> values);
 
-  // How many samples of this worker's part of the test set are classified correctly.
-  std::int64_t count_correct();
+  // Of this worker's part of the test set; without what cannot be read and is left out.
+  struct Tested {
+    std::int64_t samples = 0, correct = 0;
+  };
+  Tested test();
 
  private:
   // An iteration that has been queued.

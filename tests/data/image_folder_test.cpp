@@ -217,19 +217,28 @@ TEST_CASE("image folder: a broken image ends the run, or the next good one takes
   CHECK(data.train->size() == 8);
   REQUIRE(data.skipped);
   CHECK(data.skipped->all().empty());
-  const auto next = read(*data.train, 3, 0), first = read(*data.train, 0, 0);
-  CHECK(read(*data.train, 1, 0) == next);
-  CHECK(read(*data.train, 2, 0) == next);
-  CHECK(read(*data.train, 7, 0) == first);  // behind the last comes the first
-  read(*data.train, 7, 0);
+  const auto train = [&](std::int64_t index) {
+    Random random(1);
+    return read(*data.train, index, 0, &random);
+  };
+  CHECK(train(1) == train(3));
+  CHECK(train(2) == train(3));
+  CHECK(train(7) == train(0));  // behind the last comes the first
+  train(7);
   CHECK(data.skipped->all().size() == 3);
   CHECK(data.skipped->all().begin()->starts_with((folder / "train/cat/b.JPEG").string()));
-  Random one(1), same(1);
-  CHECK(read(*data.train, 1, 0, &one) == read(*data.train, 3, 0, &same));
 
-  for (const char* name : {"val/cat/a.jpg", "val/dog/a.png"}) write_bytes(folder / name, "x");
-  CHECK(message_of<UserError>([&] { data.test->read(0, pixels, nullptr); }) ==
-        "none of the 2 images in " + (folder / "val").string() + " can be decoded");
+  for (const char* name : {"train/cat/a.jpg", "train/cat/d.PNG", "train/dog/a.jpeg",
+                           "train/dog/b.jpg", "train/dog/c.JPG", "val/cat/a.jpg"})
+    write_bytes(folder / name, "x");
+  Random random(1);
+  CHECK(message_of<UserError>([&] { data.train->read(0, pixels, &random); }) ==
+        "none of the 8 images in " + (folder / "train").string() + " can be decoded");
+
+  // A test has no use for another image.
+  CHECK(read(*data.test, 0, Dataset::kLeftOut) == std::vector<std::uint8_t>(16 * 16 * 3, 0));
+  read(*data.test, 1, 1);
+  CHECK(data.skipped->all().size() == 9);
 }
 
 TEST_CASE("image folder: batches depend neither on the threads nor on the workers") {

@@ -57,6 +57,20 @@ TEST_CASE("training on images: broken ones are skipped and reported, alike by an
   CHECK(json["breakdown_ms"].contains("data"));  // how long training waited for images
   CHECK(to_text(one).find(" data ") != std::string::npos);
 
+  // A test is as if the broken image were not there.
+  const TemporaryFolder whole;
+  std::filesystem::copy(folder.path(), whole.path(), std::filesystem::copy_options::recursive);
+  std::filesystem::remove(whole / "val/even/6.png");
+  const Task without{.app = "test", .model = linear_net, .data = [&whole] {
+                       return open_image_folder(whole.path().string(),
+                                                {.image_size = 16, .skip_bad_images = true});
+                     }};
+  const Summary expected = train(without, o);
+  CHECK(expected.skipped.size() == 1);
+  CHECK(one.test_accuracy == expected.test_accuracy);
+  CHECK(one.test_accuracy > 0);
+  CHECK(one.test_accuracy < 1);
+
   o.workers = 2;
   for (const char* algo : {"d-sync", "ps-sync"}) {
     o.algo = algo;
@@ -64,4 +78,9 @@ TEST_CASE("training on images: broken ones are skipped and reported, alike by an
     CHECK(two.skipped == one.skipped);
     CHECK(two.test_accuracy == one.test_accuracy);
   }
+
+  for (const int i : {0, 1, 2, 3, 4, 5, 6, 7})
+    write_bytes(folder / fmt::format("val/{}/{}.png", i % 2 ? "odd" : "even", i), "broken");
+  CHECK(message_of<UserError>([&] { train(task(true), o); }) ==
+        "none of the test images can be decoded, so nothing can be tested");
 }
