@@ -20,6 +20,7 @@
 #include "train/command_line.h"
 #include "train/files.h"
 #include "train/json_input.h"
+#include "train/speedup/columns.h"
 #include "train/speedup/environment.h"
 #include "train/speedup/figures.h"
 #include "train/speedup/plan.h"
@@ -135,6 +136,9 @@ bool parse(int argc, char** argv, Options& o) {
       ->required()
       ->option_text("DIR");
   app.add_flag("--again", o.again, "Forget the results that are in DIR");
+  app.add_flag("--again-disturbed", plan.again_disturbed,
+               "Time again what other programs have disturbed: the\n"
+               "cells with a star in the tables");
   app.add_flag("--quiet", o.quiet, "Print nothing but the table and errors");
   if (!parse_command_line(app, argc, argv)) return false;
 
@@ -195,11 +199,11 @@ class Progress {
     ++run_;
     if (quiet_) return;
     if (terminal_) fmt::print(stderr, "\r\033[K");
-    fmt::print("[{}/{}] {}, {}: {}{}\n", number, cells_, cell.name, cell.setting(),
-               cell.done() ? fmt::format("{:.2f} ms, {:.2f}%", cell.iteration_ms(),
-                                         100 * cell.test_accuracy)
+    fmt::print("[{}/{}] {}, {}: {}{}{}\n", number, cells_, cell.name, cell.setting(),
+               cell.done() ? fmt::format("{} ms, {}", ms_text(cell.iteration_ms()),
+                                         percent_text(cell.test_accuracy))
                            : fmt::format("failed: {}", cell.failure),
-               left());
+               cell.disturbed().empty() ? "" : "; disturbed: " + cell.disturbed(), left());
     std::fflush(stdout);
   }
 
@@ -216,13 +220,12 @@ class Progress {
   Clock::time_point begin_ = Clock::now();
 };
 
+// The whole per cent that all have reached.
 double reached_by_all(const Results& results) {
-  if (std::ranges::none_of(results.cells, &Cell::done)) return 0;
   double least = 1;
   for (const Cell& cell : results.cells)
-    if (!cell.curve.empty())
-      least = std::min(least, std::ranges::max(cell.curve, {}, &CurvePoint::accuracy).accuracy);
-  return std::floor(100 * least) / 100;
+    if (cell.done()) least = std::min(least, cell.reached());
+  return std::ranges::any_of(results.cells, &Cell::done) ? std::floor(100 * least) / 100 : 0;
 }
 
 void run(Options& o) {
@@ -257,6 +260,13 @@ void run(Options& o) {
     write_file(o.out / "report.html", report_html(results, o.out));
     if (!o.quiet) fmt::print("{}\n", (o.out / "report.html").string());
   }
+  const auto disturbed = std::ranges::count_if(
+      results.cells, [](const Cell& c) { return c.done() && !c.disturbed().empty(); });
+  if (disturbed > 0 && !o.quiet)
+    fmt::print(
+        "{} of {} cells {} disturbed: the same command with --again-disturbed times {} again\n",
+        disturbed, results.cells.size(), disturbed == 1 ? "was" : "were",
+        disturbed == 1 ? "it" : "them");
   if (failed > 0)
     throw SystemError("{} of {} cells failed; the same command tries them again", failed,
                       results.cells.size());

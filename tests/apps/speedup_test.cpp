@@ -27,7 +27,7 @@ TEST_CASE("speedup program: runs a plan, keeps what is finished, and tells what 
     std::vector<std::string> words = {"--data",       folder / "digits",
                                       "--workers",    "2",
                                       "--iterations", "4",
-                                      "--repeats",    "1",
+                                      "--repeats",    "2",
                                       "--tests",      "2",
                                       "--out",        out};
     words.insert(words.end(), more.begin(), more.end());
@@ -49,6 +49,16 @@ TEST_CASE("speedup program: runs a plan, keeps what is finished, and tells what 
   CHECK(cell.curve[1].wall_s > cell.curve[0].wall_s);
   CHECK(cell.test_accuracy == cell.curve[1].accuracy);
   CHECK(cell.timeline.size() > 10);
+  CHECK(cell.repeats_ms.size() == 2);
+  CHECK(cell.loads.size() == 2);
+  for (const tandem::Cell& each : results.cells) {
+    const tandem::Breakdown& b = each.breakdown;
+    CHECK(b.compute + b.compress + b.exposed + b.other == doctest::Approx(each.iteration_ms()));
+    CHECK(std::min({b.compute, b.exposed, b.other}) >= 0);
+    REQUIRE(each.model);
+    CHECK(*tandem::predicted_iteration(*each.model) > 0);
+  }
+  CHECK(results.cells[0].breakdown.compress == 0);  // plain adding is none
   CHECK(cell.bytes_per_iteration > 0);
 
   // Only what is new is run.

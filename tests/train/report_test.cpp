@@ -11,8 +11,10 @@
 #include "tensor/error.h"
 #include "tests/support.h"
 #include "train/files.h"
+#include "train/speedup/columns.h"
 #include "train/speedup/figures.h"
 #include "train/speedup/palette.h"
+#include "train/speedup/table.h"
 #include "train/speedup/timeline.h"
 
 using namespace tandem;
@@ -41,10 +43,11 @@ Cell example_cell(const Algorithm& algorithm, int workers, const std::string& li
             .compress = algorithm.compress,
             .workers = workers,
             .link = link};
-  cell.repeats_ms = {ms, 1.02 * ms, 0.99 * ms};
+  cell.repeats_ms = {ms, 1.02 * ms, 0.98 * ms};
+  cell.median_ms = 0.99 * ms;
   cell.predicted_ms = 1.1 * ms;
   cell.breakdown = {
-      .compute = 0.2 * ms, .compress = 0.1 * ms, .exposed = 0.6 * ms, .wait = 0.1 * ms};
+      .compute = 0.2 * ms, .compress = 0.1 * ms, .exposed = 0.6 * ms, .other = 0.1 * ms};
   if (algorithm.algo == "pipe-sgd") cell.breakdown.hidden = 0.2 * ms;
   cell.bytes_per_iteration = 1e6;
   for (int i = 0; i <= 20; ++i)
@@ -175,8 +178,11 @@ TEST_CASE("figures: without gnuplot, the message names the package") {
 
 TEST_CASE("report: everything is in it, escaped, and nothing is loaded from elsewhere") {
   const TemporaryFolder folder;
-  const Results results = example_results();
+  Results results = example_results();
+  results.cells[0].loads = {{.others = 0.5}};
   const std::string html = report_html(results, folder.path());
+  CHECK(count(html, "* PS-Sync was disturbed: other programs took 50% of the cores&#39; time.") ==
+        1);
   for (const Algorithm& algorithm : all_algorithms())
     CHECK(html.find("</span>" + algorithm.name + "</th>") != std::string::npos);
   CHECK(count(html, "failed: rank 1 said &lt;no&gt; &amp; &quot;went&quot;") == 1);
@@ -184,6 +190,21 @@ TEST_CASE("report: everything is in it, escaped, and nothing is loaded from else
   CHECK(count(html, "<table class=\"wide\">") == 4);
   CHECK(count(html, "class=\"best\"") == 4);
   CHECK(count(html, "2.0–3.2×") == 2);
+  // The numbers of the other tables, in the same words.
+  for (const Cell& cell : results.cells) {
+    if (!cell.done()) continue;
+    std::string row, markdown = "|";
+    for (const Column& column : columns_of(results)) {
+      row += column.value(cell) + "</td>";
+      markdown += fmt::format(" {} |", column.value(cell));
+    }
+    std::string cells = html;
+    for (const char* begin : {"<td>", "<td class=\"begin\">"})
+      for (std::size_t at; (at = cells.find(begin)) != std::string::npos;)
+        cells.erase(at, std::string(begin).size());
+    CHECK(count(cells, row) > 0);
+    CHECK(count(to_markdown(results), markdown) > 0);
+  }
   CHECK(count(html, "has not been drawn") == figures_of(results).size());
   for (const char* loads : {"src=", "href=\"http", "url(http", "@import", "<link"})
     CHECK(count(html, loads) == 0);

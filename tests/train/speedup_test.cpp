@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <span>
+#include <sstream>
 
 #include "tensor/error.h"
 #include "tests/support.h"
@@ -29,8 +31,11 @@ Plan plan() {
 
 void finish(Cell& cell, std::vector<double> repeats_ms) {
   cell.repeats_ms = std::move(repeats_ms);
+  cell.median_ms = 8;
   cell.predicted_ms = 9;
-  cell.breakdown = {.compute = 1, .compress = 2, .exposed = 3, .wait = 4, .hidden = 5};
+  cell.model = ModelInput{.algo = cell.algo, .workers = 4, .network = {.beta = 1e-9}};
+  cell.breakdown = {.compute = 1, .compress = 2, .exposed = 3, .other = 4, .hidden = 5};
+  cell.loads = std::vector<Load>(cell.repeats_ms.size(), Load{.others = 0.01, .switches = 3000});
   cell.bytes_per_iteration = 7e6;
   cell.test_accuracy = 0.9;
   cell.curve = {{0.5, 5, 0.6}, {1.0, 10, 0.9}};
@@ -155,6 +160,11 @@ TEST_CASE("speedup: results are read as they were written") {
   const Results read = read_results(path);
   CHECK(to_json(read) == to_json(r));
   CHECK(read.cells[0].iteration_ms() == 20);
+  CHECK(read.cells[0].spread_ms() == 10);
+  CHECK_FALSE(read.cells[1].spread_ms());
+  CHECK(read.cells[0].model->network.beta == 1e-9);
+  CHECK(read.cells[0].model->algo == "ps-sync");
+  CHECK(read.cells[0].loads[2].switches == 3000);
   CHECK(read.cells[0].timeline.size() == 1);
   CHECK(read.environment.command == r.environment.command);
   CHECK(to_json(r).find(R"([1, false, true, "wait", 1.0, 2.0, 0])") != std::string::npos);
@@ -263,22 +273,126 @@ TEST_CASE("speedup: only a finished comparison may come from another machine, an
   CHECK(all.resume(r).environment.processor == "abacus");
 }
 
+TEST_CASE("speedup: of two repeats neither is preferred, and one has no spread") {
+  Cell cell;
+  cell.repeats_ms = {10, 16};
+  CHECK(cell.iteration_ms() == 13);
+  CHECK(cell.spread_ms() == 3);
+  cell.repeats_ms = {10};
+  CHECK(cell.iteration_ms() == 10);
+  CHECK_FALSE(cell.spread_ms());
+}
+
+TEST_CASE(
+    "speedup: an accuracy is reached with the first of three tests in a row, or with the last") {
+  Cell cell;
+  const auto curve = [&](std::vector<double> accuracies) {
+    cell.curve.clear();
+    for (const double a : accuracies) {
+      const auto test = std::ssize(cell.curve) + 1;
+      cell.curve.push_back({static_cast<double>(test), test, a});
+    }
+  };
+  curve({0.5, 0.9, 0.7, 0.8, 0.9, 0.85, 0.6});
+  CHECK(cell.seconds_to(0.5) == 1);
+  CHECK(cell.seconds_to(0.8) == 4);    // 0.9 was luck
+  CHECK_FALSE(cell.seconds_to(0.85));  // only two, and then not
+  CHECK(cell.reached() == 0.8);
+  curve({0.5, 0.9, 0.9});
+  CHECK(cell.seconds_to(0.9) == 2);  // all that were left
+  curve({0.5, 0.9, 0.4, 0.9});
+  CHECK(cell.seconds_to(0.9) == 4);
+  CHECK(cell.reached() == 0.9);
+  curve({});
+  CHECK_FALSE(cell.seconds_to(0.1));
+  CHECK(cell.reached() == 0);
+}
+
+TEST_CASE("speedup: over D-Sync, and over D-Sync with the same compression") {
+  Results r = plan().begin();
+  for (std::size_t i = 0; i < 7; ++i) finish(r.cells[i], {70. - 10 * static_cast<double>(i)});
+  const Cell &ps = r.cells[0], &d_sync_t = r.cells[2], &pipe_t = r.cells[5];
+  CHECK(r.speedup(pipe_t, "D-Sync") == 60. / 20);
+  CHECK(r.speedup_at_same_bits(pipe_t) == 50. / 20);
+  CHECK(r.speedup_at_same_bits(d_sync_t) == 1);
+  CHECK(r.speedup_at_same_bits(ps) == 60. / 70);
+  r.cells[2].failure = "no";
+  CHECK_FALSE(r.speedup_at_same_bits(pipe_t));
+}
+
+TEST_CASE("speedup: a disturbed measurement is recognised") {
+  using Loads = std::vector<Load>;
+  CHECK(disturbance({}) == "");
+  CHECK(disturbance(Loads{{.others = 0.04, .stolen = 0.009, .switches = 5000}}) == "");
+  CHECK(disturbance(Loads{{.others = 0.01}, {.others = 0.31}}) ==
+        "other programs took 31% of the cores' time");
+  CHECK(disturbance(Loads{{.stolen = 0.02}}) == "the machine's host took 2% of the cores' time");
+  CHECK(disturbance(Loads{{.switches = 3000}, {.switches = 5000}}) == "");
+  CHECK(disturbance(Loads{{.switches = 10}, {.switches = 100}}) == "");
+  CHECK(disturbance(Loads{{.switches = 6100}, {.switches = 3000}}) ==
+        "6100 involuntary switches per second, and 3000 in another repeat");
+}
+
+TEST_CASE("speedup: the meter sees a program that nobody here has waited for") {
+  const LoadMeter meter;
+  const Process busy({"sh", "-c", "while :; do :; done"});
+  const auto begin = std::chrono::steady_clock::now();
+  std::optional<Load> load;
+  do load = meter.since();
+  while (load && load->others == 0 &&
+         std::chrono::steady_clock::now() - begin < std::chrono::seconds(20));
+  REQUIRE(load);
+  CHECK(load->others > 0);
+  CHECK(load->stolen >= 0);
+  CHECK(load->switches >= 0);
+}
+
+TEST_CASE("speedup: disturbed cells are timed again on demand; what was tested stays") {
+  Plan p = plan();
+  Results r = interrupted();
+  r.cells[0].loads[0].others = 0.5;
+  CHECK(p.resume(r).cells[0].done());
+  p.again_disturbed = true;
+  const Results again = p.resume(r);
+  REQUIRE(again.cells.size() == r.cells.size());
+  CHECK_FALSE(again.cells[0].done());
+  CHECK(again.cells[0].curve.size() == 2);
+  CHECK(again.cells[0].weights_hash == "abc");
+  CHECK(again.cells[0].loads.empty());
+  CHECK(again.cells[8].done());
+}
+
 TEST_CASE("speedup: tables show what was measured, and why a cell failed") {
   Results r = plan().begin();
   finish(r.cells[0], {40});
   finish(r.cells[1], {10, 14, 12});
+  r.cells[1].loads[1].others = 0.3;
   r.cells[2].failure = "out of \"luck\"";
   r.target_accuracy = 0.5;
   const std::string text = to_text(r), markdown = to_markdown(r), csv = to_csv(r);
   for (const std::string& table : {text, markdown}) {
     CAPTURE(table);
-    for (const char* part : {"12.00", "3.33x", "90.00%", "failed: out of \"luck\"", "not run yet",
-                             "2 workers, link none", "4.0-5.4x"})
+    for (const char* part :
+         {"12.00", "±2.00", "8.00", "3.33×", "90.00%", "s to 50%", "failed: out of \"luck\"",
+          "not run yet", "2 workers, link none", "4.0-5.4×",
+          "* D-Sync, 4 workers, link 1gbe, was disturbed: other programs took 30%"})
       CHECK(table.find(part) != std::string::npos);
   }
+  CHECK(
+      markdown.find("| PS-Sync | 40.00 | – | 8.00 | 0.5 | 90.00% | 1.00× | 0.30× | 0.30× | 1.00 | "
+                    "2.00 | 3.00 | 4.00 | 5.00 | 9.00 | 7.00 |") != std::string::npos);
+  CHECK(markdown.find("| D-Sync\\* | 12.00 | ±2.00 |") != std::string::npos);
+  CHECK(text.find("D-Sync* ") != std::string::npos);
   CHECK(std::ranges::count(csv, '\n') == 1 + 28);
-  CHECK(csv.find("4,1gbe,D-Sync,12,10,14,9,1,2,3,4,5,7000000,3.33") != std::string::npos);
+  CHECK(csv.find("4,1gbe,D-Sync,12,2,8,0.5,0.9,3.33") != std::string::npos);
+  CHECK(csv.find("\"other programs took 30% of the cores' time\"") != std::string::npos);
   CHECK(csv.find("\"out of \"\"luck\"\"\"") != std::string::npos);
+  // As many fields in every line.
+  std::istringstream lines(csv);
+  for (std::string line; std::getline(lines, line);) CHECK(std::ranges::count(line, ',') == 19);
+
+  r.cells[1].predicted_ms.reset();  // there is no model for it
+  CHECK(to_markdown(r).find("| 5.00 | – | 7.00 |") != std::string::npos);
 }
 
 TEST_CASE("speedup: a program's output comes back, and its failure as it tells it") {

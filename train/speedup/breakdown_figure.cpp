@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "train/speedup/columns.h"
 #include "train/speedup/palette.h"
 
 namespace tandem {
@@ -27,7 +28,7 @@ std::optional<GnuplotFigure> breakdown_figure(const Results& results) {
       {"compress", activity_colour("compress"), solid, -0.24, 0.24, &Breakdown::compress},
       {"communication, exposed", activity_colour("communicate"), solid, -0.24, 0.24,
        &Breakdown::exposed},
-      {"waiting", activity_colour("wait"), solid, -0.24, 0.24, &Breakdown::wait},
+      {"other", activity_colour("wait"), solid, -0.24, 0.24, &Breakdown::other},
       {"communication, hidden", activity_colour("communicate"), "transparent pattern 4", 0.28, 0.44,
        &Breakdown::hidden}};
   GnuplotFigure figure{
@@ -63,12 +64,10 @@ std::optional<GnuplotFigure> breakdown_figure(const Results& results) {
   double highest = 0;
   script += "$tops << end\n";
   for (std::size_t i = 0; i < cells.size(); ++i) {
-    const Breakdown& b = cells[i]->breakdown;
-    const double sum = b.compute + b.compress + b.exposed + b.wait;
-    script += fmt::format("{:.6g} {:.6g} \"{:.{}f} ms\" \"{:.1f} %\"\n", middle(i), tops[i], sum,
-                          sum < 100 ? 1 : 0, 100 * cells[i]->test_accuracy);
+    script += fmt::format("{:.6g} {:.6g} \"{} ms\" \"{}\"\n", middle(i), tops[i],
+                          ms_text(cells[i]->iteration_ms()), percent_text(cells[i]->test_accuracy));
     highest = std::max(highest, tops[i]);
-    names += fmt::format("{}{} {}", i ? ", " : "", gnuplot_quoted(cells[i]->name), i);
+    names += fmt::format("{}{} {}", i ? ", " : "", gnuplot_quoted(marked_name(*cells[i])), i);
   }
   script += "end\n";
   // Beside the outer bars; few bars do not become wider.

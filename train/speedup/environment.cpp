@@ -41,6 +41,9 @@ std::string said_by(const std::vector<std::string>& command) {
   }
 }
 
+// Version and commit of this build.
+std::string tandem_build() { return {}; }
+
 }  // namespace
 
 Environment this_machine(bool gpu) {
@@ -55,6 +58,7 @@ Environment this_machine(bool gpu) {
   std::string name, version;
   blas >> name >> version;
   Environment e;
+  e.tandem = tandem_build();
   e.processor = fmt::format("{}, {}", model.empty() ? "unknown" : model, system.machine);
   e.cores = static_cast<int>(std::thread::hardware_concurrency());
   e.memory = fmt::format("{:.0f} GB", memory / 1e9);

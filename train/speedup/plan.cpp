@@ -48,10 +48,28 @@ Results Plan::begin() const {
 
 namespace {
 
+// What was tested stays true.
+Cell without_times(const Cell& cell) {
+  return {.name = cell.name,
+          .algo = cell.algo,
+          .compress = cell.compress,
+          .workers = cell.workers,
+          .link = cell.link,
+          .test_accuracy = cell.test_accuracy,
+          .train_loss = cell.train_loss,
+          .weights_hash = cell.weights_hash,
+          .warmup = cell.warmup,
+          .curve = cell.curve};
+}
+
 // What was finished and is not asked for this time is not lost.
 void keep_others(const Results& earlier, Results& now) {
-  for (const Cell& cell : earlier.cells)
-    if (cell.done() && !now.beside(cell, cell.name)) now.cells.push_back(cell);
+  for (const Cell& cell : earlier.cells) {
+    const bool asked_for = std::ranges::any_of(now.cells, [&](const Cell& other) {
+      return other.name == cell.name && other.setting() == cell.setting();
+    });
+    if (cell.done() && !asked_for) now.cells.push_back(cell);
+  }
   std::vector<std::string> settings;
   for (const Cell& cell : now.cells) settings.push_back(cell.setting());
   const auto& algorithms = all_algorithms();
@@ -84,11 +102,15 @@ Results Plan::resume(const Results& earlier) const {
   now.data = earlier.data;
   now.parameters = earlier.parameters;
   for (Cell& cell : now.cells)
-    if (const Cell* finished = earlier.beside(cell, cell.name)) cell = *finished;
+    if (const Cell* finished = earlier.beside(cell, cell.name)) {
+      const bool runs_again = again_disturbed && !finished->disturbed().empty();
+      cell = runs_again ? without_times(*finished) : *finished;
+    }
   keep_others(earlier, now);
   // Finished, it can be drawn anywhere. What goes on must go on where it began.
   const Environment here = std::exchange(now.environment, earlier.environment);
   if (!std::ranges::all_of(now.cells, &Cell::done)) {
+    same("Tandem", earlier.environment.tandem, here.tandem);
     same("the processor", earlier.environment.processor, here.processor);
     same("cores:", earlier.environment.cores, here.cores);
     same("the GPU", earlier.environment.gpu, here.gpu);

@@ -25,6 +25,7 @@ struct Plan {
   std::int64_t timed = 0;  // iterations over each link; 0: all
   std::uint64_t seed = 1;
   std::string device = "cpu", precision = "fp32";
+  bool again_disturbed = false;      // finished cells that were disturbed are timed again
   std::vector<std::string> mpiexec;  // what starts ranks; empty: they are threads
   std::vector<std::string> options;  // handed on to the program
   std::string programs;              // the folder that they are in

@@ -4,9 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
+#include <utility>
 
 #include "train/files.h"
+#include "train/speedup/columns.h"
 #include "train/speedup/figures.h"
 #include "train/speedup/html.h"
 #include "train/speedup/palette.h"
@@ -23,21 +24,6 @@ constexpr const char* kPaperOverPsSync = "4.0–5.4×";
 
 // ---- words and numbers
 
-std::string ms(double value) {
-  return fmt::format("{:.{}f}", value, value >= 100 ? 0 : value >= 1 || value == 0 ? 1 : 2);
-}
-
-std::string times(const std::optional<double>& speedup) {
-  return speedup ? fmt::format("{:.2f}×", *speedup) : "–";
-}
-
-std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
-
-std::string signed_percent(double share) {
-  const double rounded = std::round(100 * share);
-  return rounded == 0 ? "0 %" : fmt::format("{}{} %", rounded < 0 ? "−" : "+", std::abs(rounded));
-}
-
 std::string counted(std::int64_t count, const std::string& thing) {
   return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
 }
@@ -53,9 +39,12 @@ std::string place(const Cell& cell) {
                      counted(cell.workers, "worker"), escaped(cell.link));
 }
 
+// With a star and the reason if it was disturbed.
 std::string named(const Cell& cell) {
-  return fmt::format("<span class=\"swatch\" style=\"background:{}\"></span>{}",
-                     algorithm_colour(cell.name), escaped(cell.name));
+  const std::string why = cell.disturbed();
+  return fmt::format("<span class=\"swatch\" style=\"background:{}\"></span>{}{}",
+                     algorithm_colour(cell.name), escaped(cell.name),
+                     why.empty() ? "" : fmt::format("<abbr title=\"{}\">*</abbr>", escaped(why)));
 }
 
 // The values that occur, in their order, with " and " before the last.
@@ -113,8 +102,9 @@ std::string speedup_summary(const Results& results, const std::vector<Group>& gr
     rows += fmt::format(
         "<tr><td>{}</td><td style=\"text-align:left\">{}</td><td class=\"extra\">{}</td><td>{}</td>"
         "<td>{}</td></tr>\n",
-        place(*best), named(*best), ms(best->iteration_ms()),
-        times(results.speedup(*best, "D-Sync")), times(results.speedup(*best, "PS-Sync")));
+        place(*best), named(*best), ms_text(best->iteration_ms()),
+        times_text(results.speedup(*best, "D-Sync")),
+        times_text(results.speedup(*best, "PS-Sync")));
   }
   if (rows.empty())
     rows = "<tr><td colspan=\"5\">No way of Pipe-SGD has been run to its end.</td></tr>\n";
@@ -131,63 +121,52 @@ speedups.</p>
                      rows, kPaperOverDSync, kPaperOverPsSync);
 }
 
-std::string row(const Results& results, const Cell& cell, bool best) {
-  if (!cell.done())
-    return fmt::format(
-        "<tr><th scope=\"row\">{}</th><td class=\"failed\" colspan=\"14\">{}</td></tr>\n",
-        named(cell), cell.failure.empty() ? "not run" : "failed: " + escaped(cell.failure));
-  const Breakdown& b = cell.breakdown;
-  const double median = cell.iteration_ms();
-  const auto [least, most] = std::ranges::minmax(cell.repeats_ms);
-  const auto target = cell.seconds_to(results.target_accuracy);
+std::string row(const std::vector<Column>& columns, const Cell& cell, bool best) {
   std::string html =
       fmt::format("<tr{}><th scope=\"row\">{}</th>", best ? " class=\"best\"" : "", named(cell));
-  const auto add = [&](const std::string& value, bool begin = false) {
-    html += fmt::format("<td{}>{}</td>", begin ? " class=\"begin\"" : "", value);
-  };
-  add(ms(median), true);
-  add(cell.repeats_ms.size() > 1
-          ? fmt::format("<span class=\"soft\">{}–{}</span>", ms(least), ms(most))
-          : "–");
-  add(ms(b.compute), true);
-  add(ms(b.compress));
-  add(ms(b.exposed));
-  add(ms(b.wait));
-  add(ms(b.hidden));
-  add(cell.predicted_ms ? ms(*cell.predicted_ms) : "–", true);
-  add(cell.predicted_ms ? signed_percent(*cell.predicted_ms / median - 1) : "–");
-  add(fmt::format("{:.2f}", cell.bytes_per_iteration / 1e6), true);
-  add(times(results.speedup(cell, "PS-Sync")), true);
-  add(times(results.speedup(cell, "D-Sync")));
-  add(percent(cell.test_accuracy), true);
-  add(target                        ? fmt::format("{:.1f} s", *target)
-      : results.target_accuracy > 0 ? "not reached"
-                                    : "–");
+  if (!cell.done())
+    return html +
+           fmt::format("<td class=\"failed\" colspan=\"{}\">{}</td></tr>\n", columns.size(),
+                       cell.failure.empty() ? "not run" : "failed: " + escaped(cell.failure));
+  std::string_view group;
+  for (const Column& c : columns)
+    html += fmt::format("<td{}>{}</td>",
+                        std::exchange(group, c.group) != c.group ? " class=\"begin\"" : "",
+                        c.value(cell));
   return html + "</tr>\n";
 }
 
-std::string target_name(const Results& results) {
-  return results.target_accuracy > 0 ? percent(results.target_accuracy) : "a target";
+// Two lines: the groups, and the columns below them.
+std::string head(const std::vector<Column>& columns) {
+  std::string groups, titles;
+  for (auto at = columns.begin(); at != columns.end();) {
+    const auto end =
+        std::find_if(at, columns.end(), [&](const Column& c) { return c.group != at->group; });
+    groups += fmt::format("<th class=\"group begin\" colspan=\"{}\">{}</th>", end - at, at->group);
+    for (const auto first = at; at != end; ++at)
+      titles += fmt::format("<th scope=\"col\"{}>{}</th>", at == first ? " class=\"begin\"" : "",
+                            at->title);
+  }
+  return fmt::format(
+      "<thead>\n<tr><th></th>{}</tr>\n<tr><th scope=\"col\">algorithm</th>{}</tr>\n</thead>\n",
+      groups, titles);
 }
 
 std::string tables(const Results& results, const std::vector<Group>& groups) {
   std::string html = fmt::format(
-      "<h2 id=\"tables\">Tables</h2>\n<p>The fastest way of each setting is marked. The paper: {} "
-      "over "
+      "<h2 id=\"tables\">Tables</h2>\n<p>The fastest of each setting is marked. The paper: {} over "
       "D-Sync, {} over PS-Sync for its best setting.</p>\n",
       kPaperOverDSync, kPaperOverPsSync);
+  const std::vector<Column> columns = columns_of(results);
   for (const Group group : groups) {
-    html += fmt::format(R"(<h3>{}</h3>
-<div class="scroll"><table class="wide">
-<thead>
-<tr><th></th><th class="group begin" colspan="2">iteration, ms</th><th class="group begin" colspan="5">what it is spent on, ms</th><th class="group begin" colspan="2">predicted</th><th class="group begin">wire</th><th class="group begin" colspan="2">times as fast as</th><th class="group begin" colspan="2">test accuracy</th></tr>
-<tr><th scope="col">algorithm</th><th scope="col" class="begin">median</th><th scope="col">repeats</th><th scope="col" class="begin">compute</th><th scope="col">compress</th><th scope="col">exposed</th><th scope="col">wait</th><th scope="col">hidden</th><th scope="col" class="begin">ms</th><th scope="col">error</th><th scope="col" class="begin">MB</th><th scope="col" class="begin">PS-Sync</th><th scope="col">D-Sync</th><th scope="col" class="begin">final</th><th scope="col">to {}</th></tr>
-</thead>
-<tbody>
-)",
-                        place(group[0]), target_name(results));
-    for (const Cell& cell : group) html += row(results, cell, &cell == fastest(group));
+    html += fmt::format("<h3>{}</h3>\n<div class=\"scroll\"><table class=\"wide\">\n{}<tbody>\n",
+                        place(group[0]), head(columns));
+    for (const Cell& cell : group) html += row(columns, cell, &cell == fastest(group));
     html += "</tbody></table></div>\n";
+    for (const Cell& cell : group)
+      if (cell.done() && !cell.disturbed().empty())
+        html += fmt::format("<p class=\"missing\">* {} was disturbed: {}.</p>\n",
+                            escaped(cell.name), escaped(cell.disturbed()));
   }
   return html;
 }
@@ -246,7 +225,8 @@ one computes: compare the numbers. Each picture has its own scale of time. Point
 }
 
 std::string reading(const Results& results) {
-  return fmt::format(R"(<h2 id="reading">How to read this</h2>
+  return fmt::format(
+      R"(<h2 id="reading">How to read this</h2>
 <p>A parameter server (PS-Sync) moves all gradients and weights through one network card. D-Sync adds the gradients up in a
 ring of workers, so that no card carries more than the others, but each iteration does one thing after the other:</p>
 <p><code>update + compute + communicate</code> <span class="soft">(Eq. 2)</span></p>
@@ -256,24 +236,31 @@ and only the longer of the two counts:</p>
 <p>Hence it gains most, a factor of two, where both take equally long. Compression makes communication shorter: +T sends 16
 instead of 32 bits of a number, +Q sends 8.</p>
 <dl>
-<dt>iteration</dt><dd>Median time of an iteration; of several repeats the median, with the fastest and the slowest of them.</dd>
+<dt>iteration</dt><dd>The mean over the timed iterations and over all repeats; ± is half of what lies between the fastest and the
+slowest repeat. Beside it the median of all timed iterations: far from the mean, some iterations were much longer than others.</dd>
+<dt>s to {}</dt><dd>Seconds of training{} until the first of three tests in a row with that accuracy, or of as many
+as were left. Old or compressed gradients can need more iterations; this column counts them in.</dd>
+<dt>times as fast as</dt><dd>The other algorithm's iteration divided by this one's, among as many workers and over the same link. Same bits:
+D-Sync with the same compression.</dd>
 <dt>compute</dt><dd>Loading data, forward, backward and update.</dd>
-<dt>compress</dt><dd>Compressing and adding up, where the compute thread waits for it.</dd>
-<dt>exposed</dt><dd>Communication that the compute thread waits for, with what this waits for slower workers.</dd>
-<dt>wait</dt><dd>All else that it waits for: handing over to the other thread, waking up.</dd>
-<dt>hidden</dt><dd>Communication and compression behind the computation. It is not a part of the iteration's time; the other four are.
-They are means, so that their sum can differ from the median.</dd>
-<dt>predicted</dt><dd>The iteration by the paper's equations 2 (D-Sync) and 5 (Pipe-SGD), and for PS-Sync by equation 2 with what a server's card takes, from measured times of computing and a calibrated network. The error
-is that of the prediction: +10 % says that it predicted a slower iteration than was measured.</dd>
-<dt>MB</dt><dd>Sent by all ranks together in an iteration, in millions of bytes.</dd>
-<dt>times as fast as</dt><dd>The other algorithm's iteration divided by this one's, among as many workers and over the same link.</dd>
-<dt>to {}</dt><dd>Seconds of training, its start included, until the first test with that accuracy. Old or compressed gradients can need
-more iterations; this column counts them in.</dd>
+<dt>compress</dt><dd>Compressing, decompressing and adding what is compressed, where the compute thread waits for it.</dd>
+<dt>exposed</dt><dd>Communication that the compute thread waits for: sending, receiving, plain adding and waiting for slower workers.</dd>
+<dt>other</dt><dd>The rest of the iteration: handing over to the other thread, waking up, what is between the measured spans.</dd>
+<dt>hidden</dt><dd>Communication and compression behind the computation. It is not a part of the iteration's time; the other four are, and
+add up to the mean.</dd>
+<dt>wait</dt><dd>In timelines: a thread waits for the other thread of its worker. The compute thread's is compress, exposed and a part of
+other.</dd>
+<dt>predicted</dt><dd>The iteration by the paper's equations 2 (D-Sync) and 5 (Pipe-SGD), and for PS-Sync by equation 2 with what a
+server's card takes, from measured times of computing and a calibrated network. A dash: there is no equation for it.</dd>
+<dt>MB sent</dt><dd>By all ranks together in an iteration, in millions of bytes.</dd>
+<dt>*</dt><dd>The measurement was disturbed: other programs took more than 5% of the cores' time, the machine's host more than 1%, or one
+repeat had twice as many involuntary switches as another.</dd>
 </dl>
 <p>More in the documentation that comes with the program: <code>docs/05-overlap.md</code> goes through the paper's argument,
 <code>docs/emulated-link.md</code> says what a link such as <code>1gbe</code> is, <code>docs/results</code> has more measurements.</p>
 )",
-                     target_name(results));
+      target_text(results),
+      results.extrapolates() ? " (iterations times the mean iteration)" : ", its start included,");
 }
 
 std::string environment(const Results& r) {
@@ -282,6 +269,7 @@ std::string environment(const Results& r) {
   const auto add = [&](const char* name, const std::string& value) {
     if (!value.empty()) html += fmt::format("<dt>{}</dt><dd>{}</dd>\n", name, escaped(value));
   };
+  add("Tandem", e.tandem);
   add("processor", e.processor);
   add("cores", e.cores > 0 ? std::to_string(e.cores) : "");
   add("memory", e.memory);

@@ -71,11 +71,11 @@ constexpr std::tuple kPlan(field("bench", &Results::bench), field("net", &Result
                            field("parameters", &Results::parameters), field("seed", &Results::seed),
                            field("target_accuracy", &Results::target_accuracy));
 constexpr std::tuple kEnvironment(
-    field("processor", &Environment::processor), field("cores", &Environment::cores),
-    field("memory", &Environment::memory), field("gpu", &Environment::gpu),
-    field("system", &Environment::system), field("versions", &Environment::versions),
-    field("transport", &Environment::transport), field("date", &Environment::date),
-    field("command", &Environment::command));
+    field("tandem", &Environment::tandem), field("processor", &Environment::processor),
+    field("cores", &Environment::cores), field("memory", &Environment::memory),
+    field("gpu", &Environment::gpu), field("system", &Environment::system),
+    field("versions", &Environment::versions), field("transport", &Environment::transport),
+    field("date", &Environment::date), field("command", &Environment::command));
 constexpr std::tuple kCell(field("name", &Cell::name), field("algo", &Cell::algo),
                            field("compress", &Cell::compress), field("link", &Cell::link),
                            field("workers", &Cell::workers));
@@ -87,8 +87,24 @@ constexpr std::tuple kCellDone(field("bytes_per_iteration", &Cell::bytes_per_ite
 constexpr std::tuple kBreakdown(field("compute", &Breakdown::compute),
                                 field("compress", &Breakdown::compress),
                                 field("exposed", &Breakdown::exposed),
-                                field("wait", &Breakdown::wait),
+                                field("other", &Breakdown::other),
                                 field("hidden", &Breakdown::hidden));
+
+constexpr std::tuple kModel(field("workers", &ModelInput::workers),
+                            field("servers", &ModelInput::servers),
+                            field("pipe_k", &ModelInput::pipe_k),
+                            field("gradient_bytes", &ModelInput::gradient_bytes),
+                            field("wire_bytes", &ModelInput::wire_bytes),
+                            field("closed", &ModelInput::closed));
+constexpr std::tuple kCompute(field("update_s", &ComputeCost::update),
+                              field("forward_s", &ComputeCost::forward),
+                              field("backward_s", &ComputeCost::backward));
+constexpr std::tuple kNetwork(field("alpha_s", &NetworkCost::alpha),
+                              field("beta_s_per_byte", &NetworkCost::beta),
+                              field("gamma_s_per_byte", &NetworkCost::gamma),
+                              field("sync_s", &NetworkCost::sync));
+constexpr std::tuple kLoad(field("others", &Load::others), field("stolen", &Load::stolen),
+                           field("switches", &Load::switches));
 
 template <class T>
 void write(const auto& fields, const T& from, Json& json) {
@@ -106,14 +122,27 @@ Json json_of(const Results& all, const Cell& c) {
     cell["failure"] = c.failure;
     return cell;
   }
-  cell["iteration_ms"] = {{"median", c.iteration_ms()},
+  cell["iteration_ms"] = {{"mean", c.iteration_ms()},
+                          {"spread", json_of(c.spread_ms())},
+                          {"median", c.median_ms},
                           {"predicted", json_of(c.predicted_ms)},
                           {"repeats", c.repeats_ms}};
+  const std::string disturbed = c.disturbed();
+  cell["disturbed"] = disturbed.empty() ? Json(nullptr) : Json(disturbed);
+  cell["load"] = Json::array();
+  for (const Load& load : c.loads) write(kLoad, load, cell["load"].emplace_back());
   write(kBreakdown, c.breakdown, cell["breakdown_ms"]);
   write(kCellDone, c, cell);
   cell["over_ps_sync"] = json_of(all.speedup(c, "PS-Sync"));
   cell["over_d_sync"] = json_of(all.speedup(c, "D-Sync"));
+  cell["over_d_sync_same_bits"] = json_of(all.speedup_at_same_bits(c));
   cell["target_s"] = json_of(c.seconds_to(all.target_accuracy));
+  cell["model"] = nullptr;
+  if (c.model) {
+    write(kModel, *c.model, cell["model"]);
+    write(kCompute, c.model->compute, cell["model"]);
+    write(kNetwork, c.model->network, cell["model"]);
+  }
   cell["curve"] = Json::array();
   for (const CurvePoint& p : c.curve) cell["curve"].push_back({p.wall_s, p.iteration, p.accuracy});
   cell["timeline"] = Json::array();
@@ -132,9 +161,17 @@ Cell cell_from(const Parsed& json) {
   }
   const Parsed& ms = json.at("iteration_ms");
   ms.at("repeats").get_to(c.repeats_ms);
+  ms.at("median").get_to(c.median_ms);
   if (!ms.at("predicted").is_null()) c.predicted_ms = ms.at("predicted").get<double>();
+  for (const Parsed& load : json.at("load")) read(kLoad, load, c.loads.emplace_back());
   read(kBreakdown, json.at("breakdown_ms"), c.breakdown);
   read(kCellDone, json, c);
+  if (const Parsed& model = json.at("model"); !model.is_null()) {
+    c.model.emplace().algo = c.algo;
+    read(kModel, model, *c.model);
+    read(kCompute, model, c.model->compute);
+    read(kNetwork, model, c.model->network);
+  }
   for (const Parsed& p : json.at("curve"))
     c.curve.push_back({.wall_s = p.at(0), .iteration = p.at(1), .accuracy = p.at(2)});
   for (const Parsed& s : json.at("timeline"))
@@ -178,14 +215,36 @@ std::string Cell::setting() const {
   return fmt::format("{}, link {}", workers_text(workers), link);
 }
 
-double Cell::iteration_ms() const { return quantile(repeats_ms, 0.5); }
+double Cell::iteration_ms() const { return mean(repeats_ms); }
+
+std::optional<double> Cell::spread_ms() const {
+  if (repeats_ms.size() < 2) return {};
+  const auto [least, most] = std::ranges::minmax(repeats_ms);
+  return (most - least) / 2;
+}
+
+namespace {
+
+// What a test and the two after it have all reached.
+double lasting(std::span<const CurvePoint> curve, std::size_t test) {
+  constexpr std::size_t kInARow = 3;
+  const auto tests = curve.subspan(test, std::min(kInARow, curve.size() - test));
+  return std::ranges::min(tests, {}, &CurvePoint::accuracy).accuracy;
+}
+
+}  // namespace
 
 std::optional<double> Cell::seconds_to(double accuracy) const {
   if (accuracy <= 0) return {};
-  const auto reached = std::ranges::find_if(
-      curve, [&](const CurvePoint& point) { return point.accuracy >= accuracy; });
-  if (reached == curve.end()) return {};
-  return reached->wall_s;
+  for (std::size_t i = 0; i < curve.size(); ++i)
+    if (lasting(curve, i) >= accuracy) return curve[i].wall_s;
+  return {};
+}
+
+double Cell::reached() const {
+  double most = 0;
+  for (std::size_t i = 0; i < curve.size(); ++i) most = std::max(most, lasting(curve, i));
+  return most;
 }
 
 std::vector<std::span<const Cell>> Results::settings() const {
@@ -200,15 +259,24 @@ std::vector<std::span<const Cell>> Results::settings() const {
   return all;
 }
 
+namespace {
+
+// D-Sync with the same compression, among the same workers and over the same link; null if there is
+// none.
+const Cell* d_sync_like(const Results& results, const Cell& cell) {
+  for (const Algorithm& a : all_algorithms())
+    if (a.algo == "d-sync" && a.compress == cell.compress) return results.beside(cell, a.name);
+  return nullptr;
+}
+
+}  // namespace
+
 void Results::extrapolate() {
   if (!extrapolates()) return;
   for (Cell& cell : cells) {
     if (!cell.done()) continue;
-    const auto d_sync = std::ranges::find_if(cells, [&](const Cell& other) {
-      return other.algo == "d-sync" && other.compress == cell.compress &&
-             other.setting() == cell.setting() && other.done();
-    });
-    const double closed_ms = (d_sync == cells.end() ? cell : *d_sync).iteration_ms();
+    const Cell* d_sync = d_sync_like(*this, cell);
+    const double closed_ms = (d_sync ? *d_sync : cell).iteration_ms();
     for (CurvePoint& point : cell.curve) {
       const auto closed = std::min(point.iteration, cell.warmup);
       point.wall_s = (static_cast<double>(closed) * closed_ms +
@@ -230,6 +298,12 @@ std::optional<double> Results::speedup(const Cell& cell, std::string_view over) 
   const Cell* other = beside(cell, over);
   if (!other || !cell.done()) return {};
   return other->iteration_ms() / cell.iteration_ms();
+}
+
+std::optional<double> Results::speedup_at_same_bits(const Cell& cell) const {
+  const Cell* d_sync = d_sync_like(*this, cell);
+  if (!d_sync) return {};
+  return speedup(cell, d_sync->name);
 }
 
 std::string valid_text(const std::string& text) {

@@ -10,6 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "dist/timing/model.h"
+#include "train/speedup/load.h"
+
 namespace tandem {
 
 // A way to train, by the name that the paper gives it.
@@ -24,10 +27,12 @@ const std::vector<Algorithm>& all_algorithms();  // the slowest first
 // thread did behind it. Without `hidden`, the parts make up the iteration.
 struct Breakdown {
   double compute = 0;   // data, forward, backward, update
-  double compress = 0;  // of sums, where the compute thread waits for it
-  double exposed = 0;   // communication that the compute thread waits for, slower workers included
-  double wait = 0;      // all else that it waits for: the other thread to begin, waking up
-  double hidden = 0;    // communication and compression behind the computation
+  double compress = 0;  // where the compute thread waits for it
+  double exposed = 0;   // communication, with plain adding, that the compute thread waits for
+  double other = 0;     // all else: the other thread to begin, waking up, what lies between spans
+  double hidden = 0;    // communication, adding and compression behind the computation
+
+  double iteration() const { return compute + compress + exposed + other; }
 };
 
 // An interval on one thread of one rank; milliseconds from the beginning of the excerpt.
@@ -56,25 +61,36 @@ struct Cell {
 
   // All below is of a cell that has been run. `failure` says why there is nothing else.
   std::string failure;
-  std::vector<double> repeats_ms;      // an iteration's median, one for each repeat
-  std::optional<double> predicted_ms;  // by Eq. 2 to 6
-  Breakdown breakdown;                 // milliseconds; of the median repeat
-  double bytes_per_iteration = 0;      // sent by all ranks together
-  double test_accuracy = 0;            // at the end
+  // Of a training that was tested, without a link.
+  double test_accuracy = 0;  // at the end
   double train_loss = 0;
-  std::int64_t warmup = 0;             // iterations of d-sync before pipe-sgd opens its pipeline
-  std::vector<CurvePoint> curve;       // tests of a training without a link
-  std::vector<TimelineSpan> timeline;  // two iterations; empty where none was asked for
   std::string weights_hash;
+  std::int64_t warmup = 0;  // iterations of d-sync before pipe-sgd opens its pipeline
+  std::vector<CurvePoint> curve;
+  // Of trainings that were timed.
+  std::vector<double> repeats_ms;      // the mean iteration of each repeat
+  double median_ms = 0;                // of the iterations of all repeats
+  Breakdown breakdown;                 // milliseconds; of all repeats
+  std::optional<double> predicted_ms;  // by Eq. 2 to 6
+  std::optional<ModelInput> model;     // that the prediction is made from
+  double bytes_per_iteration = 0;      // sent by all ranks together
+  std::vector<Load> loads;             // during each repeat; empty where the system does not tell
+  std::vector<TimelineSpan> timeline;  // two iterations; empty where none was asked for
 
   std::string setting() const;  // "4 workers, link 1gbe"
   bool done() const { return failure.empty() && !repeats_ms.empty(); }
-  double iteration_ms() const;  // median of the repeats
-  // Seconds of training until the first test that reached it.
+  double iteration_ms() const;              // the headline: the mean of the repeats' means
+  std::optional<double> spread_ms() const;  // half of what lies between the repeats, if any
+  std::string disturbed() const { return disturbance(loads); }
+  // Seconds of training until the first of three tests in a row that reached it, or of as many as
+  // there were till the end.
   std::optional<double> seconds_to(double accuracy) const;
+  // The highest accuracy for which there is an answer.
+  double reached() const;
 };
 
 struct Environment {
+  std::string tandem;  // version and commit
   std::string processor, memory, system, gpu,
       versions;  // of the machine that ran it; gpu may be empty
   int cores = 0;
@@ -107,6 +123,8 @@ struct Results {
   const Cell* beside(const Cell& cell, std::string_view algorithm) const;
   // How many times as fast as that an iteration is.
   std::optional<double> speedup(const Cell& cell, std::string_view over) const;
+  // Over D-Sync with the same compression.
+  std::optional<double> speedup_at_same_bits(const Cell& cell) const;
 };
 
 // The text with anything replaced that JSON cannot hold because it is not UTF-8.

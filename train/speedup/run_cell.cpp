@@ -4,13 +4,16 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <sstream>
 
 #include "tensor/error.h"
 #include "train/files.h"
 #include "train/speedup/child.h"
 #include "train/speedup/excerpt.h"
+#include "train/speedup/load.h"
 #include "train/speedup/plan.h"
+#include "train/statistics.h"
 
 namespace tandem {
 namespace {
@@ -39,18 +42,23 @@ class Scratch {
   fs::path folder_;
 };
 
-// What --summary says a worker's iteration was spent on: its two threads side by side, of which the
-// compute thread waits for the other one.
-Breakdown breakdown_of(const Json& ms) {
+// What a worker's mean iteration was spent on: its two threads side by side, of which the compute
+// thread waits for the other one.
+Breakdown breakdown_of(const Json& summary) {
+  const Json& ms = summary.at("breakdown_ms");
+  const double mean = summary.at("iteration_ms").at("mean");
   const auto part = [&](const char* name) { return ms.at(name).get<double>(); };
   Breakdown b;
   b.compute = part("data") + part("forward") + part("backward") + part("update");
-  const double communication = part("compress") + part("communicate");
+  const double communication = part("compress") + part("sum") + part("communicate");
   const double waited_for = std::min(part("wait"), communication);
   b.compress = std::min(part("compress"), waited_for);
   b.exposed = waited_for - b.compress;
   b.hidden = communication - waited_for;
-  b.wait = part("wait") - waited_for;
+  // A GPU's own clock can be ahead of the host's by a little.
+  const double ahead = std::max(1.0, b.iteration() / mean);
+  for (double* ms_of : {&b.compute, &b.compress, &b.exposed}) *ms_of /= ahead;
+  b.other = mean - b.iteration();
   return b;
 }
 
@@ -70,14 +78,11 @@ std::vector<CurvePoint> tests_of(const std::string& metrics) {
   return tests;
 }
 
-// When a training that was not tested came to these iterations.
-void set_times(std::vector<CurvePoint>& curve, const std::string& metrics) {
-  double seconds = 0;
-  auto point = curve.begin();
-  for (const Json& entry : lines_of(metrics, "iteration_ms")) {
-    seconds += entry["iteration_ms"].get<double>() / 1e3;
-    if (point != curve.end() && point->iteration == entry["iteration"]) point++->wall_s = seconds;
-  }
+// Milliseconds of every iteration, in order.
+std::vector<double> iterations_of(const std::string& metrics) {
+  std::vector<double> ms;
+  for (const Json& entry : lines_of(metrics, "iteration_ms")) ms.push_back(entry["iteration_ms"]);
+  return ms;
 }
 
 using Words = std::vector<std::string>;
@@ -90,9 +95,55 @@ Words operator+(Words words, const Words& more) {
 // A timed training.
 struct Timed {
   Json summary;
-  std::string metrics;
-  double median_ms() const { return summary.at("iteration_ms").at("median"); }
+  std::vector<double> iterations_ms;
+  std::optional<Load> load;
 };
+
+// What the prediction of a training was made from.
+ModelInput model_of(const Json& summary) {
+  const Json &o = summary.at("options"), &n = summary.at("network"), &m = summary.at("model");
+  return {.algo = o.at("algo"),
+          .workers = o.at("workers"),
+          .servers = o.at("servers"),
+          .pipe_k = o.at("pipe_k"),
+          .compute = {.update = m.at("update_s"),
+                      .forward = m.at("forward_s"),
+                      .backward = m.at("backward_s")},
+          .network = {.alpha = n.at("alpha_s"),
+                      .beta = n.at("beta_s_per_byte"),
+                      .gamma = n.at("gamma_s_per_byte"),
+                      .sync = n.at("sync_s")},
+          .gradient_bytes = m.at("gradient_bytes"),
+          .wire_bytes = m.at("wire_bytes"),
+          .closed = m.at("closed")};
+}
+
+// The mean of each of the members; the rest is that of the first.
+template <class T>
+T mean_of(const std::vector<T>& all, std::initializer_list<double T::*> members) {
+  T result = all.front();
+  for (double T::*member : members) {
+    std::vector<double> values;
+    for (const T& each : all) values.push_back(each.*member);
+    result.*member = mean(values);
+  }
+  return result;
+}
+
+ModelInput mean_of(const std::vector<ModelInput>& models) {
+  std::vector<ComputeCost> compute;
+  std::vector<NetworkCost> network;
+  for (const ModelInput& m : models) {
+    compute.push_back(m.compute);
+    network.push_back(m.network);
+  }
+  ModelInput result = models.front();
+  result.compute =
+      mean_of(compute, {&ComputeCost::update, &ComputeCost::forward, &ComputeCost::backward});
+  result.network = mean_of(
+      network, {&NetworkCost::alpha, &NetworkCost::beta, &NetworkCost::gamma, &NetworkCost::sync});
+  return result;
+}
 
 // What a training that was tested says of the weights.
 void take_weights(const Json& summary, Cell& cell) {
@@ -102,21 +153,52 @@ void take_weights(const Json& summary, Cell& cell) {
   cell.warmup = summary.at("warmup");
 }
 
-// The median repeat speaks for all.
+// When the iterations of a curve were done, in the mean of the repeats.
+void set_times(std::vector<CurvePoint>& curve, const std::vector<Timed>& repeats) {
+  for (CurvePoint& point : curve) {
+    std::vector<double> seconds;
+    for (const Timed& repeat : repeats) {
+      const auto end = repeat.iterations_ms.begin() + point.iteration;
+      seconds.push_back(std::reduce(repeat.iterations_ms.begin(), end) / 1e3);
+    }
+    point.wall_s = mean(seconds);
+  }
+}
+
+// All repeats count alike: every number is the mean of theirs.
 void take_times(const std::vector<Timed>& repeats, Results& results, Cell& cell) {
-  for (const Timed& repeat : repeats) cell.repeats_ms.push_back(repeat.median_ms());
-  const auto& [summary, metrics] =
-      *std::ranges::find(repeats, cell.iteration_ms(), &Timed::median_ms);
-  const Json& ms = summary.at("iteration_ms");
+  std::vector<double> warm;  // the iterations that count, of all repeats
+  std::vector<Breakdown> breakdowns;
+  std::vector<ModelInput> models;
+  std::vector<double> predicted;
+  for (const auto& [summary, iterations, load] : repeats) {
+    const Json& ms = summary.at("iteration_ms");
+    cell.repeats_ms.push_back(ms.at("mean"));
+    warm.insert(warm.end(), iterations.end() - ms.at("timed").get<std::int64_t>(),
+                iterations.end());
+    breakdowns.push_back(breakdown_of(summary));
+    if (!ms.at("predicted").is_null()) {
+      predicted.push_back(ms.at("predicted"));
+      models.push_back(model_of(summary));
+    }
+    if (load) cell.loads.push_back(*load);
+  }
+  cell.median_ms = median(warm);
+  cell.breakdown =
+      mean_of(breakdowns, {&Breakdown::compute, &Breakdown::compress, &Breakdown::exposed,
+                           &Breakdown::other, &Breakdown::hidden});
+  if (!models.empty()) {
+    cell.predicted_ms = mean(predicted);
+    cell.model = mean_of(models);
+  }
+  const Json& summary = repeats.back().summary;
   results.data = summary.at("data");
   results.parameters = summary.at("parameters");
   if (cell.curve.empty()) {  // the test at the end is the only one
     take_weights(summary, cell);
     cell.curve = {{.iteration = results.iterations, .accuracy = cell.test_accuracy}};
   }
-  set_times(cell.curve, metrics);
-  if (!ms.at("predicted").is_null()) cell.predicted_ms = ms.at("predicted").get<double>();
-  cell.breakdown = breakdown_of(summary.at("breakdown_ms"));
+  if (!results.extrapolates()) set_times(cell.curve, repeats);
   cell.bytes_per_iteration = 0;
   for (const Json& rank : summary.at("ranks"))
     cell.bytes_per_iteration += rank.at("bytes_sent").get<double>();
@@ -160,7 +242,7 @@ void run_cell(const Plan& plan, Results& results, Cell& cell,
     const auto tested = std::ranges::find_if(results.cells, [&](const Cell& other) {
       return same_weights(plan, other, cell) && other.done();
     });
-    const bool tests = plan.tests > 1 || results.extrapolates();
+    const bool tests = cell.curve.empty() && (plan.tests > 1 || results.extrapolates());
     if (tests && tested != results.cells.end()) {
       cell.curve = tested->curve;
       cell.test_accuracy = tested->test_accuracy;
@@ -181,10 +263,13 @@ void run_cell(const Plan& plan, Results& results, Cell& cell,
     std::vector<Timed> repeats;
     for (std::int64_t r = 1; r <= plan.repeats; ++r) {
       running(fmt::format("training {} of {}", r, plan.repeats));
+      const LoadMeter meter;
       run_program(plan.command(cell) + length(results.timed) +
                   (results.extrapolates() ? without_warmup(cell) : Words{}) +
                   Words{"--summary", summary, "--metrics", metrics});
-      repeats.push_back({Json::parse(read_file(summary)), read_file(metrics)});
+      repeats.push_back({.summary = Json::parse(read_file(summary)),
+                         .iterations_ms = iterations_of(read_file(metrics)),
+                         .load = meter.since()});
     }
     take_times(repeats, results, cell);
     results.extrapolate();
