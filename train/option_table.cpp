@@ -99,6 +99,7 @@ std::vector<OptionRow> make_table() {
       {.name = "--metrics", .member = &O::metrics, .ranks = kDiffer},
       {.name = "--summary", .member = &O::summary, .ranks = kDiffer},
       {.name = "--trace", .member = &O::trace, .ranks = kDiffer},
+      {.name = "--timeline", .member = &O::timeline, .ranks = kDiffer},
       {.name = "--quiet", .member = &O::quiet, .ranks = kDiffer},
   };
 }

@@ -159,6 +159,7 @@ void add_options(CLI::App& app, const AppHelp& about, TrainOptions& o) {
   files("--trace", "FILE",
         "Write the timeline of all threads (Chrome's format;\n"
         "open it with ui.perfetto.dev)");
+  files("--timeline", "", "Print two iterations of worker 0 as letters at the end");
   files("--quiet", "", "Print nothing but errors");
 
   for (const OptionRow& row : option_table())
@@ -182,6 +183,7 @@ void check_use(const TrainOptions& o, const CLI::App& app) {
       throw UserError("{} means nothing to --algo {}", option, o.algo);
   if (o.device == "cpu" && given("--graphs"))
     throw UserError("--graphs means nothing to --device cpu");
+  if (o.timeline && o.quiet) throw UserError("--timeline and --quiet exclude each other");
   if (given("--iterations") && given("--epochs"))
     throw UserError("--iterations and --epochs exclude each other");
 }

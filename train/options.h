@@ -58,7 +58,7 @@ struct TrainOptions {
   // Files
   std::string data;  // empty: what is there, see the application
   std::string load, save, metrics, summary, trace;
-  bool quiet = false;
+  bool timeline = false, quiet = false;
 
   // The application's own, by name, as the summary shows them.
   struct Own {
@@ -66,6 +66,8 @@ struct TrainOptions {
     bool ranks_differ = false;  // whether ranks may have different values
   };
   std::map<std::string, Own> own = {};
+
+  bool keeps_spans() const { return timeline || !trace.empty(); }
 };
 
 // An option that only one application has.
@@ -88,8 +90,8 @@ struct AppHelp {
 };
 
 // Reads the command line into `options`, which hold the application's defaults, and into the
-// application's own. Returns false if --help or --version was asked for and shown. Throws UserError,
-// naming the option, for what makes no sense.
+// application's own. Returns false if --help or --version was asked for and shown. Throws
+// UserError, naming the option, for what makes no sense.
 bool parse_options(int argc, char** argv, const AppHelp& help, TrainOptions& options);
 
 }  // namespace tandem

@@ -19,6 +19,7 @@
 #include "train/files.h"
 #include "train/metrics.h"
 #include "train/progress.h"
+#include "train/timeline.h"
 #include "train/trace.h"
 #include "train/weights.h"
 #include "train/worker.h"
@@ -229,7 +230,7 @@ std::set<std::string> collect_skipped(const DataSplit& data, int workers,
 NetworkCost calibrate_all(Communication& communication, const TrainOptions& o, const Length& length,
                           const Compressor& compressor) {
   return communication.call([&] {
-    if (!o.trace.empty()) communication.spans().keep_events();
+    if (o.keeps_spans()) communication.spans().keep_events();
     communication.spans().count_from(length.cold + 1);
     Transport& transport = communication.transport();
     return calibrate(transport, transport.size(), compressor, o.device == "cpu");
@@ -294,6 +295,9 @@ void run_worker(const Task& task, const DataSplit& data, const TrainOptions& o,
   if (!o.summary.empty()) write_file(o.summary, to_json(summary));
   if (!o.trace.empty()) write_file(o.trace, to_chrome_trace(summary.ranks));
   if (!o.quiet) fmt::print("{}", to_text(summary));
+  if (o.timeline)
+    fmt::print("{}",
+               timeline_text(summary.ranks[0], summary.cold, summary.mean_ms(), output_width()));
 }
 
 // What can be known to fail before training. The files are written at the end, by rank 0.

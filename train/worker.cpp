@@ -109,7 +109,7 @@ Worker::Worker(const Task& task, const DataSplit& data, const TrainOptions& o,
                                       .augment = data.augment,
                                       .bytes = !replica_.device().is_cpu(),
                                       .threads = loader_threads(data, o)});
-  if (!o.trace.empty()) spans_.keep_events();
+  if (o.keeps_spans()) spans_.keep_events();
 }
 
 void Worker::step(std::int64_t t) {

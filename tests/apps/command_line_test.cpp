@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <regex>
+#include <sstream>
 
 #include "tensor/cuda/cuda_backend.h"
 #include "tensor/error.h"
@@ -225,6 +226,23 @@ TEST_CASE("command line: a run of whole epochs counts them") {
     CHECK(out.find("epoch 1/2 ") != std::string::npos);
     CHECK(out.find("epoch 2/2 ") != std::string::npos);
   }
+}
+
+TEST_CASE("command line: --timeline draws the threads of worker 0, in lines of 80 characters") {
+  const ProgramResult r = run_program(
+      "mnist_mlp", {"--data", "synthetic", "--iterations", "6", "--workers", "2", "--timeline"});
+  REQUIRE(r.status == 0);
+  const std::size_t begin = r.out.find("\nworker 0, iterations ");
+  REQUIRE(begin != std::string::npos);
+  const std::string timeline = r.out.substr(begin);
+  for (const char* part : {"\n  iteration      |", "\n  compute        ", "\n  communicate    ",
+                           " |0 ms", "F forward"})
+    CHECK(timeline.find(part) != std::string::npos);
+  std::istringstream lines(timeline);
+  for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 80);
+
+  CHECK(refusal({"--data", "synthetic", "--timeline", "--quiet"}) ==
+        "mnist_mlp: --timeline and --quiet exclude each other\n");
 }
 
 TEST_CASE("command line: numbers are decimal, and of an option given twice the last one counts") {

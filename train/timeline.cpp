@@ -1,0 +1,187 @@
+#include "train/timeline.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string_view>
+#include <vector>
+
+namespace tandem {
+namespace {
+
+using Events = std::vector<Spans::Event>;
+
+constexpr std::string_view kLetters = "DFBUCAW";  // by SpanKind
+static_assert(kLetters.size() == kSpanNames.size());
+
+struct Extent {
+  Clock::time_point begin, end;
+};
+
+// When the compute thread was busy with each iteration.
+std::map<std::int64_t, Extent> iterations_of(const Events& events) {
+  std::map<std::int64_t, Extent> iterations;
+  for (const Spans::Event& e : events) {
+    const auto [at, added] = iterations.try_emplace(e.iteration, Extent{e.begin, e.end});
+    at->second.begin = std::min(at->second.begin, e.begin);
+    at->second.end = std::max(at->second.end, e.end);
+  }
+  return iterations;
+}
+
+// The part of a run that is shown.
+struct Excerpt {
+  std::int64_t first, last;  // iterations
+  Extent extent;
+};
+
+Excerpt choose(const std::map<std::int64_t, Extent>& iterations, std::int64_t cold,
+               double mean_ms) {
+  const std::int64_t newest = iterations.rbegin()->first;
+  const std::int64_t last_choice = std::max(iterations.begin()->first, newest - 2);
+  const std::int64_t first_choice = std::min(std::max(cold, (cold + newest) / 2) + 1, last_choice);
+  Excerpt best{};
+  double best_distance = HUGE_VAL;
+  for (std::int64_t first = first_choice; first <= last_choice; ++first) {
+    const std::int64_t last = std::min(first + 1, newest);
+    const Extent extent{iterations.at(first).begin, iterations.at(last).end};
+    const double ms = 1e3 * seconds_between(extent.begin, extent.end);
+    const double distance = std::abs(ms - mean_ms * static_cast<double>(last - first + 1));
+    if (distance < best_distance) best = {first, last, extent};
+    best_distance = std::min(distance, best_distance);
+  }
+  return best;
+}
+
+class Drawing {
+ public:
+  Drawing(const Extent& extent, std::size_t columns)
+      : begin_(extent.begin),
+        seconds_(seconds_between(extent.begin, extent.end)),
+        columns_(columns) {}
+
+  double ms_per_column() const { return 1e3 * seconds_ / static_cast<double>(columns_); }
+
+  // What a thread did, a letter for what took longest.
+  std::string letters(Events events) const {
+    // Spans lie inside each other or apart: inner ones are shorter, and painted over outer ones.
+    std::ranges::stable_sort(events, std::greater(),
+                             [](const Spans::Event& e) { return e.end - e.begin; });
+    std::string fine(columns_ * kFine, ' ');
+    for (const Spans::Event& e : events)
+      std::fill(fine.begin() + place(e.begin, fine.size()),
+                fine.begin() + place(e.end, fine.size()),
+                kLetters[static_cast<std::size_t>(e.kind)]);
+    std::string row;
+    for (std::size_t column = 0; column < columns_; ++column)
+      row += most_frequent(std::string_view(fine).substr(column * kFine, kFine));
+    return row;
+  }
+
+  // The number of an iteration where it begins; a later one that would touch it is left out.
+  std::string numbers(const std::map<std::int64_t, Extent>& iterations) const {
+    std::string row(columns_, ' ');
+    std::ptrdiff_t room = 0;
+    for (const auto& [iteration, extent] : iterations) {
+      if (extent.end <= begin_ || place(extent.begin, columns_) == std::ssize(row)) continue;
+      room = write(row, place(extent.begin, columns_), room, fmt::format("|{}", iteration));
+    }
+    return row;
+  }
+
+  // Milliseconds, at round numbers.
+  std::string scale() const {
+    const double length = 1e3 * seconds_;
+    const double step = round_step(length);
+    std::string row(columns_, ' ');
+    std::ptrdiff_t room = 0;
+    for (int tick = 0; tick * step < length; ++tick)
+      room = write(row, place(begin_ + from_seconds(tick * step / 1e3), columns_), room,
+                   fmt::format("|{:g}{}", tick * step, tick == 0 ? " ms" : ""));
+    return row;
+  }
+
+ private:
+  static constexpr std::size_t kFine = 16;  // points in time per letter
+
+  // Of `size` places, the one that stands for a point in time; those before and after are cut off.
+  std::ptrdiff_t place(Clock::time_point at, std::size_t size) const {
+    const double share = std::clamp(seconds_between(begin_, at) / seconds_, 0., 1.);
+    return static_cast<std::ptrdiff_t>(std::lround(share * static_cast<double>(size)));
+  }
+
+  static char most_frequent(std::string_view points) {
+    char most = ' ';
+    std::ptrdiff_t count = std::ranges::count(points, ' ');
+    for (const char letter : kLetters)
+      if (const auto of_letter = std::ranges::count(points, letter); of_letter > count) {
+        most = letter;
+        count = of_letter;
+      }
+    return most;
+  }
+
+  // Writes at `at` if that is not before `room`; returns where there is room for the next.
+  static std::ptrdiff_t write(std::string& row, std::ptrdiff_t at, std::ptrdiff_t room,
+                              const std::string& text) {
+    if (at < room || at + std::ssize(text) > std::ssize(row)) return room;
+    std::ranges::copy(text, row.begin() + at);
+    return at + std::ssize(text) + 1;
+  }
+
+  // 1, 2 or 5 times a power of ten, of which six or fewer make up the length.
+  static double round_step(double length) {
+    const double power = std::pow(10, std::floor(std::log10(length / 6)));
+    for (const double factor : {1., 2., 5.})
+      if (factor * power >= length / 6) return factor * power;
+    return 10 * power;
+  }
+
+  Clock::time_point begin_;
+  double seconds_;
+  std::size_t columns_;
+};
+
+}  // namespace
+
+std::string timeline_text(const RankReport& worker, std::int64_t cold, double mean_ms,
+                          std::size_t width) {
+  const auto iterations = iterations_of(worker.compute_events);
+  if (iterations.empty()) return "";
+  const Excerpt shown = choose(iterations, cold, mean_ms);
+  if (shown.extent.end <= shown.extent.begin) return "";
+
+  constexpr std::size_t kNames = 17, kFewest = 20;  // characters
+  const Drawing drawing(shown.extent, std::max(width, kNames + kFewest) - kNames);
+  std::string text = fmt::format("\nworker {}, {}, {:.2g} ms a letter\n", worker.rank,
+                                 shown.first == shown.last
+                                     ? fmt::format("iteration {}", shown.first)
+                                     : fmt::format("iterations {} and {}", shown.first, shown.last),
+                                 drawing.ms_per_column());
+  const auto add = [&](const char* name, std::string row) {
+    row.erase(row.find_last_not_of(' ') + 1);
+    text += fmt::format("  {:<{}}{}\n", name, row.empty() ? 0 : kNames - 2, row);
+  };
+  add("iteration", drawing.numbers(iterations));
+  add("compute", drawing.letters(worker.compute_events));
+  if (!worker.communication_events.empty()) {
+    add("communicate", drawing.letters(worker.communication_events));
+    add("its iteration", drawing.numbers(iterations_of(worker.communication_events)));
+  }
+  add("", drawing.scale());
+  text += "  F forward, B backward, U update, D wait for data, W wait for communication\n";
+  if (!worker.communication_events.empty())
+    text += "  A send and receive, with waiting for other ranks, C compress\n";
+  return text;
+}
+
+std::size_t output_width() {
+  winsize size{};
+  return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+}  // namespace tandem
