@@ -39,9 +39,7 @@ int run(const char* name, const std::function<void()>& body) {
 
 int run_app(const char* name, const std::function<void()>& body) {
   watch_over_this_rank(name);
-  const int status = run(name, body);
-  dismiss_watcher();
-  return status;
+  return run(name, body);
 }
 
 }  // namespace tandem

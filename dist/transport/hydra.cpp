@@ -3,16 +3,19 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "dist/transport/mpi_launch.h"
 
@@ -23,7 +26,13 @@ namespace {
 // reads all the time; this is long enough.
 constexpr int kReadMilliseconds = 200;
 
-int watcher_pipe = -1;  // its other end is the watcher's
+// When a rank dies, MPI and UCX may end others that were talking to it. Their watchers wait for so
+// long, because the watcher of the first must be the one to speak.
+constexpr int kFirstSpeaksMilliseconds = 3000;
+
+// What ends a job, with a status: what Hydra understands, and MPI says; and what a rank of ours
+// says to its watcher, to tell the two apart.
+constexpr std::string_view kAbort = "cmd=abort exitcode=", kEndOfJob = "cmd=end_of_job exitcode=";
 
 // MPI_LOCALNRANKS tells Hydra from others that set PMI_FD and speak another language there.
 int socket_to_hydra() {
@@ -33,10 +42,6 @@ int socket_to_hydra() {
 
 bool say(int socket, std::string_view line) {
   return ::write(socket, line.data(), line.size()) == static_cast<ssize_t>(line.size());
-}
-
-void abort_line(int socket, int status) {
-  say(socket, "cmd=abort exitcode=" + std::to_string(status) + "\n");
 }
 
 // Says a line and waits for the answer that begins as wanted.
@@ -62,64 +67,103 @@ bool ask(int socket, std::string_view line, std::string_view wanted,
   return answer.starts_with(wanted);
 }
 
-[[noreturn]] void watch(const char* app, int rank, pid_t pid, int pipe, int socket) {
+struct Rank {
+  const char* app;
+  int number;
+  pid_t pid;
+};
+
+// Stands between a rank and Hydra: passes on what they say to each other, and sees how the rank
+// ends.
+class Watcher {
+ public:
+  Watcher(const Rank& rank, int socket, int hydra) : rank_(rank), socket_(socket), hydra_(hydra) {}
+
+  [[noreturn]] void watch() {
+    while (socket_ >= 0) {
+      pollfd fds[] = {{hydra_, POLLIN, 0}, {socket_, POLLIN, 0}};
+      if (::poll(fds, 2, -1) <= 0) continue;
+      if (fds[0].revents != 0) pass_to_rank();
+      if (fds[1].revents != 0) pass_to_hydra();
+    }
+    int status = 0;
+    while (::waitpid(rank_.pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    if (WIFSIGNALED(status)) end_job_of_dead_rank(WTERMSIG(status));
+    std::_Exit(WEXITSTATUS(status));
+  }
+
+ private:
+  using Text = char[4096];
+
+  void pass_to_rank() {
+    Text text;
+    const ssize_t bytes = ::read(hydra_, text, sizeof text);
+    if (bytes > 0)
+      say(socket_, {text, static_cast<std::size_t>(bytes)});
+    else
+      ::close(std::exchange(hydra_, -1));
+  }
+
+  void pass_to_hydra() {
+    Text text;
+    const ssize_t bytes = ::read(socket_, text, sizeof text);
+    if (bytes <= 0) {  // the rank has ended, or has no more to say
+      ::close(std::exchange(socket_, -1));
+      return;
+    }
+    std::string lines(text, static_cast<std::size_t>(bytes));
+    if (lines.starts_with(kEndOfJob))
+      lines.replace(0, kEndOfJob.size(), kAbort);
+    else if (lines.find(kAbort) != lines.npos)  // MPI gives up, and has said why
+      ::poll(nullptr, 0, kFirstSpeaksMilliseconds);
+    say(hydra_, lines);
+  }
+
+  [[noreturn]] void end_job_of_dead_rank(int signal) {
+    if (signal == SIGABRT) ::poll(nullptr, 0, kFirstSpeaksMilliseconds);
+    char text[256];
+    const int length =
+        std::snprintf(text, sizeof text, "%s: rank %d (process %d) has died (%s); the job ends\n",
+                      rank_.app, rank_.number, static_cast<int>(rank_.pid), ::strsignal(signal));
+    say(STDERR_FILENO, {text, static_cast<std::size_t>(length)});
+    ::poll(nullptr, 0, kReadMilliseconds);
+    say(hydra_, std::string(kAbort) + "1\n");
+    ::poll(nullptr, 0, kReadMilliseconds);  // killed here
+    std::_Exit(1);
+  }
+
+  Rank rank_;
+  int socket_, hydra_;  // -1 once closed at the other end
+};
+
+[[noreturn]] void become_watcher(const Rank& rank, int socket, int hydra) {
   ::prctl(PR_SET_NAME, "rank-watcher");
   // So that pgrep -f and pkill -f do not take the watcher for the rank.
   std::memset(program_invocation_name, 0, std::strlen(program_invocation_name));
-  for (const int signal : {SIGPIPE, SIGUSR1, SIGUSR2}) std::signal(signal, SIG_IGN);
-  for (int fd = 0; fd < 256; ++fd)
-    if (fd != STDERR_FILENO && fd != socket && fd != pipe) ::close(fd);
-
-  // A byte comes from a rank that ends in order; the end of the pipe alone, from one that has died.
-  char byte = 0;
-  ssize_t bytes = 0;
-  while ((bytes = ::read(pipe, &byte, 1)) < 0) {
-  }
-  if (bytes == 1) std::_Exit(0);
-  char text[256];
-  const int length =
-      std::snprintf(text, sizeof text, "%s: rank %d (process %d) has died; the job ends\n", app,
-                    rank, static_cast<int>(pid));
-  say(STDERR_FILENO, {text, static_cast<std::size_t>(length)});
-  ::poll(nullptr, 0, kReadMilliseconds);
-  abort_line(socket, 1);
-  ::poll(nullptr, 0, kReadMilliseconds);
-  std::_Exit(1);
+  for (const int signal : {SIGPIPE, SIGUSR1, SIGUSR2}) ::signal(signal, SIG_IGN);
+  Watcher(rank, socket, hydra).watch();
 }
 
 }  // namespace
 
 void watch_over_this_rank(const char* app) {
-  const int socket = socket_to_hydra();
-  if (socket < 0) return;
-  const pid_t pid = ::getpid();
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return;  // a rank that dies will not be named
+  const int hydra = socket_to_hydra();
+  if (hydra < 0) return;
+  int ends[2];  // the watcher's, the rank's
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return;  // not watched
   std::fflush(nullptr);
-  const pid_t child = ::fork();
-  if (child == 0) {
+  const pid_t rank = ::fork();
+  if (rank > 0) {
     ::close(ends[1]);
-    watch(app, env_number("PMI_RANK"), pid, ends[0], socket);
+    become_watcher({app, env_number("PMI_RANK"), rank}, ends[0], hydra);
+  }
+  if (rank == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    ::dup3(ends[1], hydra, O_CLOEXEC);  // MPI takes the watcher for Hydra
   }
   ::close(ends[0]);
-  if (child < 0) {
-    ::close(ends[1]);
-    return;
-  }
-  watcher_pipe = ends[1];
-  // UCX aborts a rank whose peer has died in the middle of a copy. Its watcher must not be the
-  // first to speak.
-  std::signal(SIGABRT, [](int) {
-    ::poll(nullptr, 0, 3000);
-    std::_Exit(128 + SIGABRT);
-  });
-}
-
-void dismiss_watcher() {
-  if (watcher_pipe < 0) return;
-  say(watcher_pipe, "x");
-  ::close(watcher_pipe);
-  watcher_pipe = -1;
+  ::close(ends[1]);
 }
 
 bool leave_hydra(const std::function<void()>& progress) {
@@ -133,8 +177,7 @@ void abort_hydra(int status) {
   const int socket = socket_to_hydra();
   if (socket < 0) return;
   ::poll(nullptr, 0, kReadMilliseconds);
-  dismiss_watcher();
-  abort_line(socket, status);
+  say(socket, std::string(kEndOfJob) + std::to_string(status) + "\n");
   ::poll(nullptr, 0, 5000);  // killed here
   std::_Exit(status);
 }

@@ -7,15 +7,17 @@
 
 namespace tandem {
 
-// To be called first of all in main(), before there are threads.
+// To be called first of all in main(), before there are threads of ours. Returns in a child: from
+// here on the process that Hydra has started is the rank's watcher. (A debugger must follow the
+// child.)
 //
-// When a rank dies (kill -9, out of memory), Hydra ends the job at once without saying which rank
-// it was. So every rank has a watcher, a small process that holds the socket too: Hydra hears
-// nothing until the watcher has said on stderr which rank is gone and has asked for the end.
+// When a process of Hydra's dies (kill -9, out of memory, a crash), Hydra ends the job at once,
+// without saying which rank it was. Its own watcher sees first that a rank has died and how, says
+// so on stderr and asks for the end of the job. What MPI says to Hydra goes through the watcher
+// too: where MPI gives up because another rank has died, that one's watcher speaks first.
+//
+// A rank that dies before main() has no watcher yet; then there is only what Hydra says.
 void watch_over_this_rank(const char* app);
-
-// An orderly end is near: the watcher leaves.
-void dismiss_watcher();
 
 // Ends the job for this rank and returns true once all ranks have called it; false where Hydra is
 // not the launcher. In MPI_Finalize a rank that is done stops answering while others still close

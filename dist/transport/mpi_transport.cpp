@@ -203,7 +203,6 @@ void close_mpi() {
         pause();
       });
   if (!left) MPI_Finalize();
-  dismiss_watcher();
 }
 
 void abort_mpi(int status) {

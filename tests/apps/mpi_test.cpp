@@ -19,6 +19,8 @@ namespace {
 using Words = std::vector<std::string>;
 
 const bool kHasMpi = !std::string(TANDEM_MPIEXEC).empty();
+const bool kHasOpenMpi = std::string(TANDEM_MPIEXEC).find("oversubscribe") != std::string::npos;
+const bool kHasMpich = kHasMpi && !kHasOpenMpi;
 
 Words under_mpiexec(int ranks, const std::string& program, const Words& arguments) {
   Words words;
@@ -44,42 +46,89 @@ std::string hash_in(const ProgramResult& r) {
   return nlohmann::json::parse(r.out)["weights_hash"];
 }
 
-// The process of a rank in the job whose environment holds this mark.
-pid_t find_rank(const std::string& mark, int rank) {
+// The process of a rank in the job whose environment holds this mark, or its watcher's; 0 if it is
+// not there yet.
+pid_t find_rank(const std::string& mark, int rank, const std::string& name = "mnist_mlp") {
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-    const std::string name = entry.path().filename();
-    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    if (read_bytes(entry.path() / "comm") != "mnist_mlp\n") continue;
+    const std::string pid = entry.path().filename();
+    if (pid.find_first_not_of("0123456789") != std::string::npos) continue;
+    if (read_bytes(entry.path() / "comm") != name + "\n") continue;
     const std::string environment = read_bytes(entry.path() / "environ");
     const auto has = [&](const std::string& variable) {
       return environment.find(variable + '\0') != std::string::npos;
     };
     if (has("TANDEM_TEST_MARK=" + mark) && (has("PMI_RANK=" + std::to_string(rank)) ||
                                             has("OMPI_COMM_WORLD_RANK=" + std::to_string(rank))))
-      return static_cast<pid_t>(std::stol(name));
+      return static_cast<pid_t>(std::stol(pid));
   }
   return 0;
 }
 
-// Starts a job of four ranks that would run for long, and does something to rank 2 once it trains.
-// Returns how the job ended, which must not take long.
-ProgramResult disturb_rank_2(const std::string& mark, int signal, const Words& arguments) {
-  ::setenv("TANDEM_TEST_MARK", mark.c_str(), 1);
-  Process job(under_mpiexec(4, "mnist_mlp",
-                            Words{"--data", "synthetic", "--iterations", "1000000"} + arguments));
-  ::unsetenv("TANDEM_TEST_MARK");
-  const auto give_up = Clock::now() + std::chrono::seconds(30);
-  while (job.out_so_far().find("network: MPI") == std::string::npos) {
-    REQUIRE(Clock::now() < give_up);
-    ::usleep(20'000);  // another process: there is nothing to wait on
+pid_t parent_of(pid_t process) {
+  const std::string status = read_bytes("/proc/" + std::to_string(process) + "/status");
+  const std::string name = "PPid:\t";
+  const std::size_t at = status.find(name);
+  return at == std::string::npos ? 0 : std::stoi(status.substr(at + name.size()));
+}
+
+// A job of so many ranks that would run for long.
+class LongJob {
+ public:
+  LongJob(int ranks, const std::string& mark, const Words& arguments)
+      : mark_(mark), mpiexec_([&] {
+          ::setenv("TANDEM_TEST_MARK", mark.c_str(), 1);
+          return under_mpiexec(ranks, "mnist_mlp",
+                               Words{"--data", "synthetic", "--iterations", "1000000"} + arguments);
+        }()) {
+    ::unsetenv("TANDEM_TEST_MARK");
   }
-  const pid_t victim = find_rank(mark, 2);
-  REQUIRE(victim > 0);
-  const auto begin = Clock::now();
-  REQUIRE(::kill(victim, signal) == 0);
-  const ProgramResult result = job.wait();
-  CHECK(seconds_between(begin, Clock::now()) < 10);
-  return result;
+
+  void wait_until_it_trains() {
+    wait_until([&] { return mpiexec_.out_so_far().find("network: MPI") != std::string::npos; });
+  }
+  pid_t wait_for_watcher_of(int rank) {
+    pid_t watcher = 0;
+    wait_until([&] { return (watcher = find_rank(mark_, rank, "rank-watcher")) > 0; });
+    return watcher;
+  }
+  pid_t process_of(int rank) const {
+    const pid_t process = find_rank(mark_, rank);
+    REQUIRE(process > 0);
+    return process;
+  }
+  void send(int rank, int signal) { REQUIRE(::kill(process_of(rank), signal) == 0); }
+  // How the job ends, which must not take long.
+  ProgramResult end() {
+    const auto begin = Clock::now();
+    const ProgramResult result = mpiexec_.wait();
+    CHECK(seconds_between(begin, Clock::now()) < 10);
+    return result;
+  }
+
+ private:
+  template <class Holds>
+  static void wait_until(Holds&& holds) {
+    const auto give_up = Clock::now() + std::chrono::seconds(30);
+    while (!holds()) {
+      REQUIRE(Clock::now() < give_up);
+      ::usleep(1000);  // another process: there is nothing to wait on
+    }
+  }
+
+  std::string mark_;
+  Process mpiexec_;
+};
+
+// What a job of four ranks says when something is done to rank 2 while it trains.
+ProgramResult disturb_rank_2(const std::string& mark, int signal, const Words& arguments) {
+  LongJob job(4, mark, arguments);
+  job.wait_until_it_trains();
+  job.send(2, signal);
+  return job.end();
+}
+
+std::ptrdiff_t lines_of(const std::string& text) {
+  return std::count(text.begin(), text.end(), '\n');
 }
 
 }  // namespace
@@ -141,8 +190,7 @@ TEST_CASE("mpi: the user's mistakes are said once, with status 2" * doctest::ski
 
 TEST_CASE("mpi: the other MPI's mpiexec is noticed" * doctest::skip(!kHasMpi)) {
   // What Open MPI's sets, and MPICH's sets, without anybody behind it.
-  const bool open_mpi = std::string(TANDEM_MPIEXEC).find("oversubscribe") != std::string::npos;
-  const std::string prefix = open_mpi ? "PMI_" : "OMPI_COMM_WORLD_";
+  const std::string prefix = kHasOpenMpi ? "PMI_" : "OMPI_COMM_WORLD_";
   ::setenv((prefix + "RANK").c_str(), "0", 1);
   ::setenv((prefix + "SIZE").c_str(), "4", 1);
   const ProgramResult r = run_program("mnist_mlp", {"--data", "synthetic", "--iterations", "1"});
@@ -157,6 +205,32 @@ TEST_CASE("mpi: a rank that is killed ends the job and is named" * doctest::skip
   CAPTURE(r.err);
   CHECK(r.status != 0);
   CHECK(r.err.find("rank 2") != std::string::npos);
+}
+
+TEST_CASE("mpi: a rank that crashes ends the job, and its watcher says why" *
+          doctest::skip(!kHasMpich)) {
+  // A sanitizer leaves this signal to others; UCX does not.
+  const ProgramResult r = disturb_rank_2("crash", SIGILL, {});
+  CHECK(r.status == 1);
+  CHECK(r.err.find("has died (Illegal instruction); the job ends\n") != std::string::npos);
+  CHECK(r.err.starts_with("mnist_mlp: rank 2 (process "));
+  CHECK(lines_of(r.err) == 1);
+}
+
+TEST_CASE("mpi: a rank that is killed at the start is named" * doctest::skip(!kHasMpich)) {
+  // While the ranks begin, they talk to mpiexec, which then looks for children that have died. It
+  // must not be the first to see it.
+  for (int i = 0; i < 3; ++i) {
+    LongJob job(4, "early" + std::to_string(i), {});
+    const pid_t watcher = job.wait_for_watcher_of(2), rank = job.process_of(2);
+    CHECK(parent_of(rank) == watcher);
+    REQUIRE(::kill(rank, SIGKILL) == 0);
+    const ProgramResult r = job.end();
+    CAPTURE(r.err);
+    CHECK(r.status == 1);
+    CHECK(r.err.find("mnist_mlp: rank 2 (process ") != std::string::npos);
+    CHECK(r.err.find("[mpiexec@") == std::string::npos);
+  }
 }
 
 TEST_CASE("mpi: a rank that stalls is named after the timeout" * doctest::skip(!kHasMpi)) {
