@@ -14,6 +14,7 @@
 #include <fstream>
 #include <memory>
 #include <sstream>
+#include <utility>
 
 #include "autograd/ops.h"
 
@@ -166,6 +167,13 @@ Process::~Process() {
 }
 
 std::string Process::out_so_far() const { return read_bytes(folder_ / "out"); }
+
+int Process::wait_for_signal() {
+  int status = 0;
+  REQUIRE(::waitpid(std::exchange(pid_, 0), &status, 0) > 0);
+  REQUIRE_MESSAGE(WIFSIGNALED(status), name_, " was not ended by a signal");
+  return WTERMSIG(status);
+}
 
 ProgramResult Process::wait() {
   int status = 0;

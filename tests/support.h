@@ -53,8 +53,10 @@ class Process {
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
+  pid_t pid() const { return pid_; }
   std::string out_so_far() const;
   ProgramResult wait();
+  int wait_for_signal();  // that ends it
 
  private:
   TemporaryFolder folder_;

@@ -6,6 +6,7 @@
 #include <exception>
 #include <stdexcept>
 
+#include "dist/transport/crash.h"
 #include "dist/transport/hydra.h"
 #include "dist/transport/mpi_launch.h"
 #include "tensor/error.h"
@@ -38,6 +39,7 @@ int run(const char* name, const std::function<void()>& body) {
 }  // namespace
 
 int run_app(const char* name, const std::function<void()>& body) {
+  take_signals_from_ucx();
   watch_over_this_rank(name);
   return run(name, body);
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "dist/runtime/monitor.h"
+#include "dist/transport/crash.h"
 #include "dist/transport/hydra.h"
 #include "dist/transport/mpi_launch.h"
 #include "tensor/error.h"
@@ -173,6 +174,7 @@ std::unique_ptr<Transport> open_mpi() {
   int provided = 0, size = 1;
   if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS)
     throw SystemError("MPI could not be started");
+  take_signals_from_ucx();
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   if (size == 1 && launch.size > 1)

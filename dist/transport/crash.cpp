@@ -1,0 +1,39 @@
+#include "dist/transport/crash.h"
+
+#include <dlfcn.h>
+#include <signal.h>
+
+#include <string_view>
+
+namespace tandem {
+namespace {
+
+// The library that handles a signal; null where the action is the default, or to ignore it.
+const char* handling_library(int signal) {
+  struct sigaction action {};
+  Dl_info where{};
+  if (::sigaction(signal, nullptr, &action) != 0) return nullptr;
+  if (action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN) return nullptr;
+  if (::dladdr(reinterpret_cast<void*>(action.sa_handler), &where) == 0) return nullptr;
+  return where.dli_fname;
+}
+
+}  // namespace
+
+void take_signals_from_ucx() {
+  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGHUP}) {
+    const char* const library = handling_library(signal);
+    if (!library || std::string_view(library).find("libucs") == std::string_view::npos) continue;
+    // UCX remembers who had the signal before.
+    using Disable = void (*)(int);
+    void* const ucs = ::dlopen(library, RTLD_NOW | RTLD_NOLOAD);
+    if (const auto disable =
+            reinterpret_cast<Disable>(ucs ? ::dlsym(ucs, "ucs_debug_disable_signal") : nullptr))
+      disable(signal);
+    else
+      ::signal(signal, SIG_DFL);
+    if (ucs) ::dlclose(ucs);  // it stays loaded: dlopen has counted one user more
+  }
+}
+
+}  // namespace tandem

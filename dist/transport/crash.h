@@ -1,0 +1,17 @@
+// What a process does when it crashes: it ends at once.
+#pragma once
+
+namespace tandem {
+
+// Gives the signals that UCX has taken back to those who had them: to the default action, which
+// ends the process, to a sanitizer, or to nohup, which ignores SIGHUP.
+//
+// UCX comes with MPICH and takes SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGHUP when it is loaded. Its
+// handlers allocate and free memory. A process that crashes inside malloc holds the lock that they
+// need and would hang for ever. On SIGHUP, UCX only logs more.
+//
+// To be called first of all in main(), whether the program will use MPI or not, and after MPI_Init:
+// an MPI that has UCX as a plugin loads it there.
+void take_signals_from_ucx();
+
+}  // namespace tandem
