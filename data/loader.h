@@ -46,6 +46,7 @@ class Loader {
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
+  std::int64_t samples() const { return dataset_->size(); }
   std::int64_t batches_per_epoch() const { return plan_.batches_per_epoch(); }
 
   // The next batch, epoch after epoch, without end. Waits if it is not ready; throws what went

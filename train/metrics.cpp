@@ -23,11 +23,12 @@ void Metrics::iteration(std::int64_t iteration, std::int64_t epoch, double loss,
 }
 
 void Metrics::test(std::int64_t epoch, std::int64_t iteration, double train_loss,
-                   double test_accuracy, double wall_s) {
+                   double test_accuracy, std::optional<double> objective, double wall_s) {
   if (path_.empty()) return;
   write(fmt::format(
-      R"({{"epoch":{},"iteration":{},"train_loss":{},"test_accuracy":{},"wall_s":{:.4f}}})", epoch,
-      iteration, train_loss, test_accuracy, wall_s));
+      R"({{"epoch":{},"iteration":{},"train_loss":{},"test_accuracy":{},{}"wall_s":{:.4f}}})",
+      epoch, iteration, train_loss, test_accuracy,
+      objective ? fmt::format(R"("objective":{},)", *objective) : "", wall_s));
   if (!file_.flush()) throw SystemError("cannot write {}: {}", path_, std::strerror(errno));
 }
 

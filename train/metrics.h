@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <fstream>
+#include <optional>
 #include <string>
 
 namespace tandem {
@@ -14,7 +15,7 @@ class Metrics {
   void iteration(std::int64_t iteration, std::int64_t epoch, double loss, double lr, double ms);
   // Also sees to it that all lines are written; throws SystemError if they could not be.
   void test(std::int64_t epoch, std::int64_t iteration, double train_loss, double test_accuracy,
-            double wall_s);
+            std::optional<double> objective, double wall_s);
 
  private:
   void write(const std::string& line);

@@ -75,6 +75,7 @@ std::vector<OptionRow> make_table() {
       {.name = "--epochs", .member = &O::epochs, .rule = whole(0, kMillion)},
       {.name = "--iterations", .member = &O::iterations, .rule = whole(1, kBillion), .unset = "0"},
       {.name = "--test-every", .member = &O::test_every, .rule = whole(1, kBillion), .unset = "0"},
+      {.name = "--objective", .member = &O::objective},
       {.name = "--seed",
        .member = &O::seed,
        .rule = whole(0, std::numeric_limits<std::uint64_t>::max())},

@@ -83,6 +83,9 @@ void add_options(CLI::App& app, const AppHelp& about, TrainOptions& o) {
   training("--test-every", "N",
            "Test after every N iterations and at the end.\n"
            "Default: after every epoch");
+  training("--objective", "",
+           "At every test, also compute the loss over the whole\n"
+           "training set, without augmentation and dropout");
   training("--seed", "N", "Decides initial weights, data order and dropout");
   training("--label-smoothing", "X", "Share of the target spread evenly over all classes");
 

@@ -23,6 +23,7 @@ struct TrainOptions {
   std::int64_t epochs = 10;
   std::int64_t iterations = 0;  // instead of epochs; 0: as many as the epochs have
   std::int64_t test_every = 0;  // iterations; 0: after every epoch
+  bool objective = false;       // tests also measure the loss of the whole training set
   std::uint64_t seed = 1;
   double label_smoothing = 0;
 

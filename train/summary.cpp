@@ -174,6 +174,7 @@ std::string to_json(const Summary& s) {
                        {"sync_s", s.network.sync}}},
                      {"model", model_json(s.model())},
                      {"train_loss", s.train_loss},
+                     {"objective", s.objective ? Json(*s.objective) : Json(nullptr)},
                      {"test_accuracy", s.test_accuracy},
                      {"samples_per_s", s.samples_per_s()},
                      {"skipped_images", {{"count", s.skipped.size()}, {"first", first_skipped(s)}}},
@@ -250,6 +251,7 @@ std::string to_text(const Summary& s) {
     }
     text += fmt::format("\n  train loss     {:.4f}", s.train_loss);
   }
+  if (s.objective) text += fmt::format("\n  objective      {:.6f}", *s.objective);
   text += fmt::format("\n  test accuracy  {:.2f}%\n  weights hash   {}\n", 100 * s.test_accuracy,
                       s.weights_hash);
   if (!s.skipped.empty()) {

@@ -28,6 +28,7 @@ struct Summary {
   std::int64_t gradient_count = 0;   // elements of the flat gradient
   double train_loss = 0;             // mean over the iterations since the test before the last one
   double test_accuracy = 0;
+  std::optional<double> objective;  // the loss over the whole training set, with --objective
   std::string weights_hash;
   std::set<std::string> skipped;  // broken images that were left out, by any worker
 

@@ -34,6 +34,7 @@ constexpr double kTestTimeout = 24 * 3600;
 struct Findings {
   std::vector<double> losses;  // by iteration
   Worker::Tested tested;
+  double objective = 0;  // with --objective
 
   double mean_loss() const {
     double sum = 0;
@@ -94,7 +95,8 @@ class Training {
 
   void test(std::int64_t t, std::vector<double> losses) {
     share_statistics();
-    const Findings found = collect({std::move(losses), worker_.test()});
+    const Findings found =
+        collect({std::move(losses), worker_.test(), o_.objective ? worker_.objective() : 0});
     if (found.tested.samples == 0)
       throw UserError("none of the test images can be decoded, so nothing can be tested");
     if (!first()) return;
@@ -105,8 +107,10 @@ class Training {
     summary_.train_loss = found.mean_loss();
     summary_.test_accuracy =
         static_cast<double>(found.tested.correct) / static_cast<double>(found.tested.samples);
+    if (o_.objective) summary_.objective = found.objective;
     if (t == 0) return;
-    metrics_.test(epoch_of(t), t, summary_.train_loss, summary_.test_accuracy, summary_.wall_s);
+    metrics_.test(epoch_of(t), t, summary_.train_loss, summary_.test_accuracy, summary_.objective,
+                  summary_.wall_s);
     progress_.test(t, epoch_of(t), summary_.train_loss, summary_.test_accuracy,
                    samples_per_s_so_far());
   }
@@ -127,8 +131,8 @@ class Training {
   // Adds up what the workers have, and lets the servers go on.
   Findings collect(Findings own) {
     if (!communication_) return own;
-    own.losses.push_back(static_cast<double>(own.tested.correct));
-    own.losses.push_back(static_cast<double>(own.tested.samples));
+    own.losses.insert(own.losses.end(), {own.objective, static_cast<double>(own.tested.correct),
+                                         static_cast<double>(own.tested.samples)});
     communication_->call([&] {
       Transport& transport = communication_->transport();
       sum_over_ranks(transport, o_.workers, own.losses);
@@ -139,7 +143,8 @@ class Training {
     const std::size_t last = own.losses.size() - 1;
     own.tested = {.samples = static_cast<std::int64_t>(own.losses[last]),
                   .correct = static_cast<std::int64_t>(own.losses[last - 1])};
-    own.losses.resize(last - 1);
+    own.objective = own.losses[last - 2];
+    own.losses.resize(last - 2);
     return own;
   }
 

@@ -109,6 +109,13 @@ Worker::Worker(const Task& task, const DataSplit& data, const TrainOptions& o,
                                       .augment = data.augment,
                                       .bytes = !replica_.device().is_cpu(),
                                       .threads = loader_threads(data, o)});
+  if (o.objective)
+    whole_data_.emplace(data.train, data.normalisation, host_,
+                        LoaderOptions{.batch = test_batch(data, o) * o.workers,
+                                      .workers = o.workers,
+                                      .rank = rank_,
+                                      .bytes = !replica_.device().is_cpu(),
+                                      .threads = loader_threads(data, o)});
   if (o.keeps_spans()) spans_.keep_events();
 }
 
@@ -200,6 +207,26 @@ Worker::Tested Worker::test() try {
         std::ssize(labels) - std::ranges::count(labels, std::int32_t{Dataset::kLeftOut});
   }
   return tested;
+} catch (const OutOfMemory& e) {
+  explain(e);
+}
+
+double Worker::objective() try {
+  double loss = 0;
+  for (std::int64_t b = 0; b < whole_data_->batches_per_epoch(); ++b) {
+    const Batch loaded = whole_data_->next();
+    if (loaded.labels.count() == 0) continue;
+    if (std::ranges::count(loaded.labels.span<std::int32_t>(), std::int32_t{Dataset::kLeftOut}) > 0)
+      throw UserError("--objective needs all training images, but some cannot be decoded");
+    const Batch batch = input_.bring(loaded);
+    tape_.begin(Tape::Mode::inference);
+    const Var logits = replica_.model().forward(tape_, Var{batch.images});
+    loss += softmax_cross_entropy(
+                tape_, logits, batch.labels,
+                {.smoothing = options_.label_smoothing, .batch = whole_data_->samples()})
+                .value.item();
+  }
+  return loss;
 } catch (const OutOfMemory& e) {
   explain(e);
 }

@@ -89,6 +89,10 @@ class Worker {
   };
   Tested test();
 
+  // With --objective: this worker's part of the loss over the whole training set, with the weights
+  // as they are. The sum over the workers is the mean over the samples.
+  double objective();
+
  private:
   // An iteration that has been queued.
   struct Queued {
@@ -107,6 +111,7 @@ class Worker {
   Device host_;
   Input input_;
   std::optional<Loader> train_data_;  // none where nothing is trained
+  std::optional<Loader> whole_data_;  // for objective()
   Loader test_data_;
   Spans spans_;
   std::unique_ptr<Strategy> strategy_;

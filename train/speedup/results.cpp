@@ -144,7 +144,8 @@ Json json_of(const Results& all, const Cell& c) {
     write(kNetwork, c.model->network, cell["model"]);
   }
   cell["curve"] = Json::array();
-  for (const CurvePoint& p : c.curve) cell["curve"].push_back({p.wall_s, p.iteration, p.accuracy});
+  for (const CurvePoint& p : c.curve)
+    cell["curve"].push_back({p.wall_s, p.iteration, p.accuracy, json_of(p.objective)});
   cell["timeline"] = Json::array();
   for (const TimelineSpan& s : c.timeline)
     cell["timeline"].push_back({s.rank, s.server, s.communicates, s.what, to_microseconds(s.begin),
@@ -173,7 +174,11 @@ Cell cell_from(const Parsed& json) {
     read(kNetwork, model, c.model->network);
   }
   for (const Parsed& p : json.at("curve"))
-    c.curve.push_back({.wall_s = p.at(0), .iteration = p.at(1), .accuracy = p.at(2)});
+    c.curve.push_back(
+        {.wall_s = p.at(0),
+         .iteration = p.at(1),
+         .accuracy = p.at(2),
+         .objective = p.at(3).is_null() ? std::nullopt : std::optional(p.at(3).get<double>())});
   for (const Parsed& s : json.at("timeline"))
     c.timeline.push_back({.rank = s.at(0),
                           .server = s.at(1),

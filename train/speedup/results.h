@@ -52,6 +52,7 @@ struct CurvePoint {
   double wall_s = 0;  // of training, without tests
   std::int64_t iteration = 0;
   double accuracy = 0;
+  std::optional<double> objective = {};  // with --objective, see train/options.h
 };
 
 struct Cell {

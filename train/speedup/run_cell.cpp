@@ -74,7 +74,11 @@ std::vector<Json> lines_of(const std::string& metrics, const char* with) {
 std::vector<CurvePoint> tests_of(const std::string& metrics) {
   std::vector<CurvePoint> tests;
   for (const Json& entry : lines_of(metrics, "test_accuracy"))
-    tests.push_back({.iteration = entry["iteration"], .accuracy = entry["test_accuracy"]});
+    tests.push_back({.iteration = entry["iteration"],
+                     .accuracy = entry["test_accuracy"],
+                     .objective = entry.contains("objective")
+                                      ? std::optional(entry["objective"].get<double>())
+                                      : std::nullopt});
   return tests;
 }
 
