@@ -1,7 +1,7 @@
 #include "train/files.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "tensor/error.h"
+#include "train/file_lock.h"
 
 namespace tandem {
 namespace {
@@ -24,97 +25,138 @@ fs::path folder_of(const fs::path& path) {
 
 // Pipes and devices, and what stands for an open file, cannot be replaced by a new file.
 bool is_written_directly(const fs::path& path) {
-  const std::string name = path.string();
-  if (name.starts_with("/dev/") || name.starts_with("/proc/")) return true;
+  for (const char* open_files : {"/dev/std", "/dev/fd/", "/proc/"})
+    if (path.string().starts_with(open_files)) return true;
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   return fs::exists(status) && !fs::is_regular_file(status);
 }
 
-// Where the bytes really go: a link is followed, not replaced.
+// Where the bytes really go: a link is followed, not replaced, also where it leads to a file that
+// is not there yet.
 fs::path destination(const fs::path& path) {
+  constexpr int kMostLinks = 40;  // as the system has it
   std::error_code error;
-  const fs::path real = fs::canonical(path, error);
+  fs::path end = fs::absolute(path, error);
+  for (int link = 0; link < kMostLinks && fs::is_symlink(fs::symlink_status(end, error)); ++link)
+    end = folder_of(end) / fs::read_symlink(end, error);
+  const fs::path real = fs::weakly_canonical(end, error);
   return error ? path : real;
 }
 
-fs::path temporary_for(const fs::path& path) {
-  fs::path temporary = path;
-  temporary += fmt::format(".tmp.{}", ::getpid());
-  return temporary;
+// A temporary file is named after the file that it will replace, with this and a number behind it.
+constexpr const char* kTemporary = ".tandem-tmp-";
+
+bool is_temporary_of(const fs::path& target, const std::string& name) {
+  const std::string begin = target.filename().string() + kTemporary;
+  return name.starts_with(begin) && name.size() > begin.size() &&
+         name.find_first_not_of("0123456789", begin.size()) == std::string::npos;
 }
 
-class Descriptor {
- public:
-  Descriptor(const fs::path& path, int flags)
-      : path_(path), fd_(::open(path.c_str(), flags, 0666)) {
-    if (fd_ < 0) fail("open");
-  }
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-
-  void write(std::span<const std::byte> bytes) {
-    while (!bytes.empty()) {
-      const ssize_t done = ::write(fd_, bytes.data(), bytes.size());
-      if (done < 0 && errno == EINTR) continue;
-      if (done < 0) fail("write");
-      bytes = bytes.subspan(static_cast<std::size_t>(done));
+// Removes what runs that were killed have left beside the target. A run that is still at work has
+// locked its file, on whatever machine it is.
+void remove_leftovers(const fs::path& target) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder_of(target), error)) {
+    struct stat status {};
+    if (!is_temporary_of(target, entry.path().filename().string()) ||
+        ::lstat(entry.path().c_str(), &status) != 0 || !S_ISREG(status.st_mode) ||
+        status.st_uid != ::geteuid())
+      continue;
+    try {
+      const Descriptor file(entry.path(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK);
+      if (try_lock(file) == Lock::held && file.is_at_path()) ::unlink(file.path().c_str());
+    } catch (const FileError&) {  // it is gone, or not for us to remove
     }
   }
-  void sync() {
-    if (::fsync(fd_) != 0) fail("sync");
-  }
-  void close() {
-    if (::close(std::exchange(fd_, -1)) != 0) fail("close");
-  }
+}
 
- private:
-  [[noreturn]] void fail(const char* operation) const {
-    throw SystemError("cannot {} {}: {}", operation, path_.string(), std::strerror(errno));
+// A new, locked file beside the target. Throws SystemError.
+Descriptor make_temporary(const fs::path& target) {
+  remove_leftovers(target);
+  for (auto number = static_cast<std::uint64_t>(::getpid());; ++number) {
+    fs::path path = target;
+    path += kTemporary + std::to_string(number);
+    try {
+      LockedFile made = open_locked(path, O_EXCL);
+      // Another run may have taken it for a leftover before it was locked.
+      if (made.lock != Lock::elsewhere) return std::move(made.file);
+    } catch (const FileError& e) {
+      if (e.code != EEXIST) throw;
+    }
   }
-  fs::path path_;
-  int fd_;
-};
+}
+
+// The permission bits decide for root, too, who could write to any file.
+bool is_read_only(const fs::path& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
+  return (status.st_mode & (S_IWUSR | S_IWGRP | S_IWOTH)) == 0 ||
+         ::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) != 0;
+}
 
 }  // namespace
 
-void check_writable(const std::string& option, const fs::path& path) {
+bool is_standard_output(const fs::path& path) { return path == "-" || path == "/dev/stdout"; }
+
+bool is_same_file(const fs::path& a, const fs::path& b) {
+  std::error_code error;
+  if (is_standard_output(a) || is_standard_output(b)) return false;
+  const fs::path x = destination(a), y = destination(b);
+  const fs::file_status at_x = fs::status(x, error), at_y = fs::status(y, error);
+  if (fs::exists(at_x) != fs::exists(at_y)) return false;
+  if (fs::exists(at_x)) return fs::is_regular_file(at_x) && fs::equivalent(x, y, error);
+  return x.filename() == y.filename() && fs::equivalent(folder_of(x), folder_of(y), error);
+}
+
+void check_permission(const std::string& option, const fs::path& path) {
   std::error_code error;
   if (fs::is_directory(path, error)) throw UserError("{}: {} is a folder", option, path.string());
-  const bool directly = is_written_directly(path);
-  const fs::path tried = directly ? path : temporary_for(destination(path));
-  const int fd =
-      ::open(tried.c_str(), O_WRONLY | O_CLOEXEC | (directly ? O_APPEND : O_CREAT), 0666);
-  if (fd < 0)
-    throw UserError("{}: cannot write {}: {}", option, path.string(), std::strerror(errno));
-  ::close(fd);
-  if (!directly) ::unlink(tried.c_str());
+  if (is_read_only(path))
+    throw UserError("{}: {} is read-only; choose another file, or make it writable", option,
+                    path.string());
+}
+
+void check_writable(const std::string& option, const fs::path& path) {
+  std::error_code error;
+  // To open a pipe and close it again would be its end for whoever reads it.
+  if (is_standard_output(path) || fs::is_fifo(path, error)) return;
+  check_permission(option, path);
+  try {
+    if (is_written_directly(path)) {
+      Descriptor(path, O_WRONLY | O_APPEND);
+    } else {
+      const Descriptor tried = make_temporary(destination(path));
+      ::unlink(tried.path().c_str());
+    }
+  } catch (const FileError& e) {
+    throw UserError("{}: cannot write {}: {}", option, path.string(), std::strerror(e.code));
+  }
 }
 
 void write_file(const fs::path& path, std::span<const std::span<const std::byte>> pieces) {
-  if (is_written_directly(path)) {
-    Descriptor file(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+  if (is_standard_output(path) || is_written_directly(path)) {
+    Descriptor file = is_standard_output(path) ? Descriptor::standard_output()
+                                               : Descriptor(path, O_WRONLY | O_APPEND);
     for (const auto& piece : pieces) file.write(piece);
     file.close();
     return;
   }
-  const fs::path target = destination(path), temporary = temporary_for(target);
+  const fs::path target = destination(path);
+  Descriptor file = make_temporary(target);
   try {
-    Descriptor file(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC);
     for (const auto& piece : pieces) file.write(piece);
     file.sync();
-    file.close();
-    if (::rename(temporary.c_str(), target.c_str()) != 0)
-      throw SystemError("cannot rename {} to {}: {}", temporary.string(), target.string(),
+    // Before it is closed, which lets go of the lock.
+    if (::rename(file.path().c_str(), target.c_str()) != 0)
+      throw SystemError("cannot rename {} to {}: {}", file.path().string(), target.string(),
                         std::strerror(errno));
   } catch (...) {
-    ::unlink(temporary.c_str());
+    ::unlink(file.path().c_str());
     throw;
   }
-  Descriptor(folder_of(target), O_RDONLY | O_DIRECTORY | O_CLOEXEC).sync();
+  file.close();
+  Descriptor(folder_of(target), O_RDONLY | O_DIRECTORY).sync();
 }
 
 void write_file(const fs::path& path, const std::string& text) {
