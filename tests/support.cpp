@@ -142,16 +142,19 @@ ProgramResult run_program(const std::string& name, const std::vector<std::string
   return Process(words).wait();
 }
 
-Process::Process(std::vector<std::string> words) : name_(words[0]) {
+Process::Process(std::vector<std::string> words, int out) : name_(words[0]) {
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
 
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  const std::string out = folder_ / "out", err = folder_ / "err";
+  const std::string kept = folder_ / "out", err = folder_ / "err";
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, 1, out.c_str(), O_WRONLY | O_CREAT, 0600);
+  if (out >= 0)
+    posix_spawn_file_actions_adddup2(&actions, out, 1);
+  else
+    posix_spawn_file_actions_addopen(&actions, 1, kept.c_str(), O_WRONLY | O_CREAT, 0600);
   posix_spawn_file_actions_addopen(&actions, 2, err.c_str(), O_WRONLY | O_CREAT, 0600);
   // Looking for leaks takes seconds per program; the tests look for them in the same code here.
   ::setenv("ASAN_OPTIONS", "detect_leaks=0", 0);

@@ -48,7 +48,8 @@ ProgramResult run_program(const std::string& name, const std::vector<std::string
 // A program under way, started by its path or found in the PATH.
 class Process {
  public:
-  explicit Process(std::vector<std::string> words);
+  // `out` is an open file that becomes its standard output; -1: it is kept for the result.
+  explicit Process(std::vector<std::string> words, int out = -1);
   ~Process();  // ends it, if it has not ended
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;

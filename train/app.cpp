@@ -1,8 +1,13 @@
 #include "train/app.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <stdexcept>
 
@@ -15,23 +20,38 @@ namespace tandem {
 
 namespace {
 
+// A closed pipe or a full disk is an error of the write that finds it, not the end of the program,
+// which may have hours of training to save. Where a standard stream is closed, no file may take its
+// number: it would get what is meant for people. (What is open for reading refuses to be written.)
+void survive_failing_writes() {
+  for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(stream, F_GETFD) < 0) ::open("/dev/null", O_RDONLY);
+}
+
+// stderr may be closed or full, too: then the status alone speaks.
+void say(const char* name, const char* kind, const std::exception& e) {
+  std::fputs(fmt::format("{}: {}{}\n", name, kind, e.what()).c_str(), stderr);
+}
+
 int run(const char* name, const std::function<void()>& body) {
   // What all ranks find wrong with their command line is said by the first one.
   const bool speaks = is_first_rank();
   try {
     body();
-    if (std::fflush(stdout) != 0) throw SystemError("cannot write to standard output");
+    if (std::fflush(stdout) != 0)
+      throw SystemError("cannot write to standard output: {}", std::strerror(errno));
     return 0;
   } catch (const SaidElsewhere&) {
     return 2;
   } catch (const UserError& e) {
-    if (speaks) fmt::print(stderr, "{}: {}\n", name, e.what());
+    if (speaks) say(name, "", e);
     return 2;
   } catch (const std::logic_error& e) {
-    fmt::print(stderr, "{}: internal error: {}\n", name, e.what());
+    say(name, "internal error: ", e);
     return 1;
   } catch (const std::exception& e) {
-    fmt::print(stderr, "{}: {}\n", name, e.what());
+    say(name, "", e);
     return 1;
   }
 }
@@ -40,6 +60,7 @@ int run(const char* name, const std::function<void()>& body) {
 
 int run_app(const char* name, const std::function<void()>& body) {
   take_signals_from_ucx();
+  survive_failing_writes();
   watch_over_this_rank(name);
   return run(name, body);
 }

@@ -46,15 +46,6 @@ void settle_ranks(TrainOptions& o) {
   }
 }
 
-void check_outputs(const TrainOptions& o) {
-  const std::pair<const char*, std::string> outputs[] = {
-      {"--save", o.save}, {"--summary", o.summary}, {"--metrics", o.metrics}, {"--trace", o.trace}};
-  for (const auto& [option, file] : outputs)
-    for (const auto& [other, other_file] : outputs)
-      if (option != other && !file.empty() && file == other_file && !file.starts_with("/dev/"))
-        throw UserError("{} and {} would write to the same file {}", option, other, file);
-}
-
 }  // namespace
 
 TrainOptions check_options(TrainOptions o) {
@@ -63,7 +54,6 @@ TrainOptions check_options(TrainOptions o) {
   if (o.device == "cpu" && o.precision != "fp32")
     throw UserError("--precision {} needs --device cuda", o.precision);
   if (o.nesterov && o.momentum == 0) throw UserError("--nesterov needs a --momentum above 0");
-  check_outputs(o);
   return o;
 }
 

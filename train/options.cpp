@@ -155,8 +155,13 @@ void add_options(CLI::App& app, const AppHelp& about, TrainOptions& o) {
 
   const Group files(app, o, "Files");
   files("--data", "DIR|synthetic", about.data.c_str());
-  files("--load", "FILE", "Begin with these weights (safetensors)");
-  files("--save", "FILE", "Write the final weights (safetensors; PyTorch's names)");
+  files("--load", "FILE",
+        "Begin with these weights (safetensors of F32, F16,\n"
+        "BF16 or F64)");
+  files("--save", "FILE",
+        "Write the final weights (safetensors; PyTorch's names).\n"
+        "Here and below, - is standard output; what is printed\n"
+        "for people then goes to stderr");
   files("--metrics", "FILE", "Write loss, rate and times per iteration (JSON lines)");
   files("--summary", "FILE", "Write the results (one JSON object)");
   files("--trace", "FILE",

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <string>
+#include <utility>
 
 #include "train/statistics.h"
 
@@ -22,11 +22,13 @@ std::size_t terminal_width() {
 
 }  // namespace
 
-Progress::Progress(bool quiet, std::int64_t iterations, std::int64_t epochs)
+Progress::Progress(bool quiet, std::int64_t iterations, std::int64_t epochs,
+                   std::function<void(const std::string&)> say)
     : quiet_(quiet),
       bar_(!quiet && ::isatty(STDERR_FILENO) == 1),
       iterations_(iterations),
       epochs_(epochs),
+      say_(std::move(say)),
       begin_(Clock::now()),
       drawn_(begin_) {}
 
@@ -55,11 +57,10 @@ void Progress::test(std::int64_t iteration, std::int64_t epoch, double train_los
   accuracy_ = test_accuracy;
   if (quiet_) return;
   clear_bar();
-  fmt::print("{}  loss {:.4f}  test {:.2f}%  {:.0f} samples/s\n",
-             epochs_ > 0 ? fmt::format("epoch {}/{}", epoch, epochs_)
-                         : fmt::format("iteration {}/{}", iteration, iterations_),
-             train_loss, 100 * test_accuracy, samples_per_s);
-  std::fflush(stdout);
+  say_(fmt::format("{}  loss {:.4f}  test {:.2f}%  {:.0f} samples/s\n",
+                   epochs_ > 0 ? fmt::format("epoch {}/{}", epoch, epochs_)
+                               : fmt::format("iteration {}/{}", iteration, iterations_),
+                   train_loss, 100 * test_accuracy, samples_per_s));
 }
 
 void Progress::clear_bar() {

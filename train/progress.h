@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <string>
 
 #include "dist/runtime/clock.h"
 
@@ -9,8 +11,9 @@ namespace tandem {
 
 class Progress {
  public:
-  // `epochs` is 0 where tests do not go by epochs.
-  Progress(bool quiet, std::int64_t iterations, std::int64_t epochs);
+  // `epochs` is 0 where tests do not go by epochs. `say` gets the lines that stay.
+  Progress(bool quiet, std::int64_t iterations, std::int64_t epochs,
+           std::function<void(const std::string&)> say);
   ~Progress() { clear_bar(); }
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -27,6 +30,7 @@ class Progress {
   bool quiet_;
   bool bar_;  // stderr is a terminal
   std::int64_t iterations_, epochs_;
+  std::function<void(const std::string&)> say_;
   Clock::time_point begin_, drawn_;
   double accuracy_ = -1;  // of the last test, once there is one
 };

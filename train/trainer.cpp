@@ -16,11 +16,8 @@
 #include "tensor/cpu/thread_pool.h"
 #include "tensor/cuda/cuda_backend.h"
 #include "train/check_options.h"
-#include "train/files.h"
-#include "train/metrics.h"
+#include "train/outputs.h"
 #include "train/progress.h"
-#include "train/timeline.h"
-#include "train/trace.h"
 #include "train/weights.h"
 #include "train/worker.h"
 
@@ -47,15 +44,16 @@ struct Findings {
 class Training {
  public:
   Training(Worker& worker, const DataSplit& data, const TrainOptions& o,
-           Communication* communication, Summary& summary)
+           Communication* communication, Summary& summary, Outputs* outputs)
       : worker_(worker),
         length_(data, o),
         o_(o),
         communication_(communication),
         summary_(summary),
-        metrics_(first() ? o.metrics : ""),
+        outputs_(outputs),
         progress_(o.quiet || !first(), length_.iterations,
-                  length_.tests_by_epochs() ? epoch_of(length_.iterations) : 0) {}
+                  length_.tests_by_epochs() ? epoch_of(length_.iterations) : 0,
+                  [this](const std::string& line) { outputs_->say(line); }) {}
 
   void run() {
     std::vector<double> losses;  // this worker's parts of them, since the last test
@@ -102,15 +100,15 @@ class Training {
     if (!first()) return;
     const std::int64_t before = t - static_cast<std::int64_t>(found.losses.size());
     for (std::int64_t i = before + 1; i <= t; ++i)
-      metrics_.iteration(i, epoch_of(i), found.losses[static_cast<std::size_t>(i - before - 1)],
-                         worker_.rate(i), summary_.iteration_ms[static_cast<std::size_t>(i - 1)]);
+      outputs_->iteration(i, epoch_of(i), found.losses[static_cast<std::size_t>(i - before - 1)],
+                          worker_.rate(i), summary_.iteration_ms[static_cast<std::size_t>(i - 1)]);
     summary_.train_loss = found.mean_loss();
     summary_.test_accuracy =
         static_cast<double>(found.tested.correct) / static_cast<double>(found.tested.samples);
     if (o_.objective) summary_.objective = found.objective;
     if (t == 0) return;
-    metrics_.test(epoch_of(t), t, summary_.train_loss, summary_.test_accuracy, summary_.objective,
-                  summary_.wall_s);
+    outputs_->test(epoch_of(t), t, summary_.train_loss, summary_.test_accuracy, summary_.objective,
+                   summary_.wall_s);
     progress_.test(t, epoch_of(t), summary_.train_loss, summary_.test_accuracy,
                    samples_per_s_so_far());
   }
@@ -153,7 +151,7 @@ class Training {
   const TrainOptions& o_;
   Communication* communication_;
   Summary& summary_;
-  Metrics metrics_;
+  Outputs* outputs_;  // of the first worker
   Progress progress_;
 };
 
@@ -169,27 +167,27 @@ void serve(const Length& length, Transport& transport, ParameterServer& server) 
   } while (served < length.iterations);
 }
 
-void say_what_runs(const Summary& s, const std::string& net, const DataSplit& data) {
+std::string what_runs(const Summary& s, const std::string& net, const DataSplit& data) {
   const TrainOptions& o = s.options;
   const auto count = [](int n, const char* of) {
     return fmt::format("{} {}{}", n, of, n == 1 ? "" : "s");
   };
-  fmt::print("data: {}: {} training and {} test images\n", s.data, data.train->size(),
-             data.test->size());
-  for (const std::string& line : data.left_out) fmt::print("data: {}\n", line);
-  fmt::print("model: {}, {} parameters; {}, {}{}, {}{}, batch {}\n", net, s.parameters, o.algo,
-             count(o.workers, "worker"),
-             o.algo == "ps-sync" ? " and " + count(o.servers, "server") : "",
-             o.device == "cpu" ? count(o.threads, "thread") : "cuda " + o.precision,
-             o.workers > 1 ? " each" : "", o.batch);
+  std::string text = fmt::format("data: {}: {} training and {} test images\n", s.data,
+                                 data.train->size(), data.test->size());
+  for (const std::string& line : data.left_out) text += fmt::format("data: {}\n", line);
+  text += fmt::format("model: {}, {} parameters; {}, {}{}, {}{}, batch {}\n", net, s.parameters,
+                      o.algo, count(o.workers, "worker"),
+                      o.algo == "ps-sync" ? " and " + count(o.servers, "server") : "",
+                      o.device == "cpu" ? count(o.threads, "thread") : "cuda " + o.precision,
+                      o.workers > 1 ? " each" : "", o.batch);
   if (o.algo != "single")
-    fmt::print("network: {}, link {}, compression {}\n", mpi_launch() ? "MPI" : "threads", o.link,
-               o.compress);
+    text += fmt::format("network: {}, link {}, compression {}\n", mpi_launch() ? "MPI" : "threads",
+                        o.link, o.compress);
   if (s.warmup > 0)
-    fmt::print(
+    text += fmt::format(
         "pipeline: opens after {} iterations of d-sync (--warmup-epochs, --warmup-iterations)\n",
         s.warmup);
-  std::fflush(stdout);
+  return text;
 }
 
 std::int64_t bytes_sent(const Transport& t) {
@@ -263,7 +261,8 @@ void run_server(const Task& task, const DataSplit& data, const TrainOptions& o,
 }
 
 void run_worker(const Task& task, const DataSplit& data, const TrainOptions& o,
-                const Compressor& compressor, Communication* communication, Summary& summary) {
+                const Compressor& compressor, Communication* communication, Summary& summary,
+                Outputs* outputs) {
   std::optional<Worker> worker;
   const auto make = [&] { worker.emplace(task, data, o, compressor, communication); };
   communication ? together(*communication, make) : make();
@@ -274,11 +273,14 @@ void run_worker(const Task& task, const DataSplit& data, const TrainOptions& o,
   summary.warmup = length.warmup;
   summary.cold = length.cold;
   worker->spans().count_from(length.cold + 1);
-  if (first && !o.quiet) say_what_runs(summary, task.net.empty() ? task.app : task.net, data);
+  if (first) {
+    outputs->begin();
+    outputs->say(what_runs(summary, task.net.empty() ? task.app : task.net, data));
+  }
   if (communication) summary.network = calibrate_all(*communication, o, length, compressor);
 
   try {
-    Training(*worker, data, o, communication, summary).run();
+    Training(*worker, data, o, communication, summary, outputs).run();
   } catch (const std::exception& e) {
     if (communication) communication->stop(e.what());  // its jobs use the worker
     throw;
@@ -296,23 +298,12 @@ void run_worker(const Task& task, const DataSplit& data, const TrainOptions& o,
   }
   if (!first) return;
   summary.weights_hash = weights_hash(worker->parameters());
-  if (!o.save.empty()) save_weights(o.save, worker->parameters());
-  if (!o.summary.empty()) write_file(o.summary, to_json(summary));
-  if (!o.trace.empty()) write_file(o.trace, to_chrome_trace(summary.ranks));
-  if (!o.quiet) fmt::print("{}", to_text(summary));
-  if (o.timeline)
-    fmt::print("{}",
-               timeline_text(summary.ranks[0], summary.cold, summary.mean_ms(), output_width()));
+  outputs->finish(summary, worker->parameters());
 }
 
-// What can be known to fail before training. The files are written at the end, by rank 0.
-// (--metrics is opened when training begins.)
-DataSplit open_data(const Task& task, const TrainOptions& o) {
-  if (is_first_rank()) {
-    if (!o.save.empty()) check_writable("--save", o.save);
-    if (!o.summary.empty()) check_writable("--summary", o.summary);
-    if (!o.trace.empty()) check_writable("--trace", o.trace);
-  }
+// What can be known to fail before training. Only the first rank has outputs.
+DataSplit open_data(const Task& task, const TrainOptions& o, std::optional<Outputs>& outputs) {
+  if (is_first_rank()) outputs.emplace(task.app, o, task.features);
   DataSplit data = task.data();
   const bool trains = o.epochs > 0 || o.iterations > 0;
   if (trains && o.batch > data.train->size())
@@ -326,21 +317,23 @@ DataSplit open_data(const Task& task, const TrainOptions& o) {
 Summary train(const Task& task, const TrainOptions& options) {
   const TrainOptions o = check_options(options);
   Summary result;
+  std::optional<Outputs> outputs;
   const auto compressor = make_compressor(o.compress);
   const auto run = [&](const DataSplit& data, Communication* communication) {
     const int rank = communication ? communication->transport().rank() : 0;
     if (rank >= o.workers) return run_server(task, data, o, *compressor, *communication);
     Summary summary{.app = task.app, .options = o, .data = data.description};
-    run_worker(task, data, o, *compressor, communication, summary);
+    run_worker(task, data, o, *compressor, communication, summary, outputs ? &*outputs : nullptr);
     if (rank == 0) result = std::move(summary);
   };
   if (o.algo == "single") {
-    run(open_data(task, o), nullptr);
+    run(open_data(task, o, outputs), nullptr);
+    outputs->throw_if_any_failed();
     return result;
   }
   // Threads share the data, processes have it each.
   std::optional<DataSplit> data;
-  const auto open = [&] { data = open_data(task, o); };
+  const auto open = [&] { data = open_data(task, o, outputs); };
   if (!mpi_launch()) open();
   if (o.device != "cpu") expect_cuda_workers(mpi_launch() ? 1 : o.workers);
   run_on_ranks({.app = task.app,
@@ -352,6 +345,8 @@ Summary train(const Task& task, const TrainOptions& options) {
                  if (mpi_launch()) together(communication, open);
                  run(*data, &communication);
                });
+  // Only now: no rank is left that would take it for the failure of a rank.
+  if (outputs) outputs->throw_if_any_failed();
   return result;
 }
 

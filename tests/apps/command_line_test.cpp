@@ -1,5 +1,7 @@
 // The programs as a person starts them: what they print, and how they end.
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -10,6 +12,8 @@
 #include "tensor/error.h"
 #include "tests/data/idx_files.h"
 #include "tests/support.h"
+#include "train/file_lock.h"
+#include "train/safetensors.h"
 #include "train/version.h"
 
 using namespace tandem::test;
@@ -25,6 +29,13 @@ std::string refusal(const Words& arguments) {
   CHECK(r.err.starts_with("mnist_mlp: "));
   CHECK(std::count(r.err.begin(), r.err.end(), '\n') == 1);
   return r.err;
+}
+
+// A data set that takes no time to load.
+std::string few_digits(const std::filesystem::path& folder) {
+  std::filesystem::create_directory(folder / "digits");
+  write_mnist(folder / "digits", 200, 10);
+  return folder / "digits";
 }
 
 }  // namespace
@@ -87,8 +98,6 @@ TEST_CASE("command line: options that do not go together, and unknown ones") {
             .starts_with("mnist_mlp: --link: must be none, 1gbe"));  // the option is named once
   CHECK(refusal({"--nesterov", "--momentum", "0"}).find("--nesterov") != std::string::npos);
   CHECK(refusal({"--epochs", "1", "--iterations", "5"}).find("exclude each other") !=
-        std::string::npos);
-  CHECK(refusal({"--save", "/tmp/x", "--summary", "/tmp/x"}).find("same file") !=
         std::string::npos);
 }
 
@@ -258,24 +267,158 @@ TEST_CASE("command line: numbers are decimal, and of an option given twice the l
   CHECK(json["options"]["seed"] == 18446744073709551615ULL);
 }
 
-TEST_CASE("command line: a summary can go to standard output") {
-  const ProgramResult r = run_program("mnist_mlp", {"--data", "synthetic", "--iterations", "1",
-                                                    "--quiet", "--summary", "/dev/stdout"});
-  CHECK(r.status == 0);
-  CHECK(nlohmann::json::parse(r.out)["iterations"] == 1);
+TEST_CASE("command line: files are compared, not their names") {
+  const TemporaryFolder folder;
+  const std::string digits = few_digits(folder.path());
+  const std::string weights = folder / "weights";
+  const Words words = {"--data", digits, "--iterations", "1", "--threads", "1", "--quiet"};
+  Words save = words;
+  save.insert(save.end(), {"--save", weights});
+  REQUIRE(run_program("mnist_mlp", save).status == 0);
+  const std::string bytes = read_bytes(weights);
+  const std::string other = folder.path().string() + "/./weights";
+  for (const char* option : {"--summary", "--metrics", "--trace"}) {
+    CHECK(refusal({"--data", digits, "--save", weights, option, other})
+              .find("would write to the same file") != std::string::npos);
+    CHECK(refusal({"--data", digits, "--load", weights, option, other})
+              .find(fmt::format("{} would overwrite {}, which --load reads", option, other)) !=
+          std::string::npos);
+  }
+  CHECK(read_bytes(weights) == bytes);
+  Words again = save;  // what was loaded may be replaced by what was made of it
+  again.insert(again.end(), {"--load", other});
+  CHECK(run_program("mnist_mlp", again).status == 0);
+  CHECK(read_bytes(weights) != bytes);
 }
 
-TEST_CASE("command line: a full disk is reported, and the status says so") {
-  const ProgramResult metrics = run_program(
-      "mnist_mlp",
-      {"--data", "synthetic", "--iterations", "1", "--quiet", "--metrics", "/dev/full"});
-  CHECK(metrics.status == 1);
-  CHECK(metrics.err.find("cannot write /dev/full") != std::string::npos);
+TEST_CASE("command line: a run that is refused leaves metrics as they are") {
+  const TemporaryFolder folder;
+  const std::string digits = few_digits(folder.path());
+  write_bytes(folder / "old", "lines");
+  for (const char* name : {"old", "new"})
+    refusal({"--data", digits, "--batch", "300", "--metrics", folder / name});
+  CHECK(read_bytes(folder / "old") == "lines");
+  CHECK_FALSE(std::filesystem::exists(folder / "new"));
+}
 
-  const ProgramResult r = run_program(
-      "mnist_mlp", {"--data", "synthetic", "--iterations", "1", "--quiet", "--save", "/dev/full"});
+TEST_CASE("command line: metrics that another run is writing are refused, until it has ended") {
+  const TemporaryFolder folder;
+  const std::string digits = few_digits(folder.path());
+  const std::string metrics = folder / "metrics";
+  const tandem::LockedFile other = tandem::open_locked(metrics);
+  CHECK(refusal({"--data", digits, "--metrics", metrics}) ==
+        fmt::format("mnist_mlp: --metrics: another run is writing to {}; choose another file\n",
+                    metrics));
+}
+
+TEST_CASE("command line: - is standard output, and what is for people goes to stderr") {
+  const TemporaryFolder folder;
+  const std::string digits = few_digits(folder.path());
+  const Words words = {"--data", digits, "--iterations", "2", "--threads", "1"};
+  const auto run = [&](const Words& more) {
+    Words all = words;
+    all.insert(all.end(), more.begin(), more.end());
+    const ProgramResult r = run_program("mnist_mlp", all);
+    CHECK(r.status == 0);
+    return r;
+  };
+  for (const char* name : {"-", "/dev/stdout"}) {
+    const ProgramResult r = run({"--summary", name});
+    CHECK(nlohmann::json::parse(r.out)["iterations"] == 2);
+    CHECK(r.err.find("test accuracy") != std::string::npos);
+    CHECK(run({"--summary", name, "--quiet"}).err.empty());
+  }
+  const std::string metrics = run({"--metrics", "-", "--quiet"}).out;
+  CHECK(std::count(metrics.begin(), metrics.end(), '\n') == 3);
+  CHECK(nlohmann::json::parse(metrics.substr(0, metrics.find('\n')))["iteration"] == 1);
+  CHECK(nlohmann::json::parse(run({"--trace", "-"}).out).contains("traceEvents"));
+  write_bytes(folder / "weights", run({"--save", "-"}).out);
+  CHECK(tandem::read_safetensors(folder / "weights").size() == 6);
+  CHECK_FALSE(std::filesystem::exists("-"));
+  CHECK(refusal({"--data", digits, "--summary", "-", "--trace", "-"}) ==
+        "mnist_mlp: --summary and --trace would both write to standard output\n");
+}
+
+TEST_CASE("command line: what cannot be written is told, and takes nothing else with it") {
+  const TemporaryFolder folder;
+  const std::string digits = few_digits(folder.path());
+  const Words outputs[] = {{"--save", folder / "save"},
+                           {"--metrics", folder / "metrics"},
+                           {"--summary", folder / "summary"},
+                           {"--trace", folder / "trace"}};
+  for (const Words& full : outputs) {
+    CAPTURE(full[0]);
+    Words words = {"--data", digits, "--iterations", "2", "--test-every", "1"};
+    for (const Words& output : outputs)
+      words.insert(words.end(), {output[0], output[0] == full[0] ? "/dev/full" : output[1]});
+    const ProgramResult r = run_program("mnist_mlp", words);
+    CHECK(r.status == 1);
+    CHECK(r.out.find("weights hash") != std::string::npos);
+    const std::string reason = full[0] + ": cannot write /dev/full: No space left on device";
+    const std::string early = "mnist_mlp: " + reason + "; the run goes on without it\n";
+    CHECK(r.err == (full[0] == "--metrics" ? early : "") +
+                       "mnist_mlp: not everything could be written: " + reason + "\n");
+    for (const Words& output : outputs) {
+      CHECK(std::filesystem::exists(output[1]) == (output[0] != full[0]));
+      std::filesystem::remove(output[1]);
+    }
+  }
+}
+
+TEST_CASE("command line: standard output that nobody reads any more does not end a training") {
+  const TemporaryFolder folder;
+  const std::string digits = few_digits(folder.path());
+  int pipe[2];
+  REQUIRE(::pipe2(pipe, O_CLOEXEC) == 0);
+  ::close(pipe[0]);
+  const ProgramResult r = Process({path_of_program("mnist_mlp"), "--data", digits, "--iterations",
+                                   "2", "--test-every", "1", "--save", folder / "weights"},
+                                  pipe[1])
+                              .wait();
+  ::close(pipe[1]);
   CHECK(r.status == 1);
-  CHECK(r.err.find("cannot write /dev/full: No space left on device") != std::string::npos);
+  CHECK(r.err ==
+        "mnist_mlp: standard output: cannot be written: Broken pipe; the run goes on without it\n"
+        "mnist_mlp: not everything could be written: "
+        "standard output: cannot be written: Broken pipe\n");
+  CHECK(tandem::read_safetensors(folder / "weights").size() == 6);
+}
+
+TEST_CASE("command line: no file takes the place of a standard stream that is closed") {
+  const TemporaryFolder folder;
+  const std::string digits = few_digits(folder.path());
+  const ProgramResult r =
+      Process({"sh", "-c", "exec \"$@\" >&- <&-", "sh", path_of_program("mnist_mlp"), "--data",
+               digits, "--iterations", "1", "--metrics", folder / "metrics"})
+          .wait();
+  CHECK(r.status == 1);
+  CHECK(r.err.find("standard output: cannot be written") != std::string::npos);
+  const std::string metrics = read_bytes(folder / "metrics");
+  CHECK(std::count(metrics.begin(), metrics.end(), '\n') == 2);
+  CHECK(metrics.starts_with("{"));
+
+  for (const char* closed : {"exec \"$@\" 2>&-", "exec \"$@\" 2>/dev/full"})
+    CHECK(Process({"sh", "-c", closed, "sh", path_of_program("mnist_mlp"), "--nonsense"})
+              .wait()
+              .status == 2);
+}
+
+TEST_CASE("command line: a limit on the size of files is a full disk, not the end") {
+  const TemporaryFolder folder;
+  const std::string digits = few_digits(folder.path());
+  // 1,024 bytes: the lines of one test fit into the metrics, those of three do not.
+  const ProgramResult r =
+      Process({"bash", "-c", "ulimit -f 1 && exec \"$@\"", "bash", path_of_program("mnist_mlp"),
+               "--data", digits, "--iterations", "15", "--test-every", "5", "--quiet", "--metrics",
+               folder / "metrics", "--summary", folder / "summary"})
+          .wait();
+  CHECK(r.status == 1);
+  CHECK(r.err.find("--metrics: cannot write") != std::string::npos);
+  CHECK(r.err.find("--summary: cannot write") != std::string::npos);
+  const std::string metrics = read_bytes(folder / "metrics");
+  CHECK(metrics.size() > 100);
+  CHECK(metrics.ends_with("}\n"));  // whole lines
+  CHECK_FALSE(std::filesystem::exists(folder / "summary"));
 }
 
 TEST_CASE("bench_step: a warm training step allocates nothing") {

@@ -188,6 +188,20 @@ TEST_CASE("mpi: the user's mistakes are said once, with status 2" * doctest::ski
         std::string::npos);
 }
 
+TEST_CASE("mpi: an output that cannot be written does not end the job" * doctest::skip(!kHasMpi)) {
+  const TemporaryFolder folder;
+  write_mnist(folder.path(), 200, 10);
+  const ProgramResult r =
+      run_mpi(2, "mnist_mlp",
+              {"--data", folder.path(), "--iterations", "2", "--threads", "1", "--quiet",
+               "--metrics", "/dev/full", "--summary", "/dev/full", "--save", folder / "weights"});
+  CHECK(r.status == 1);
+  const std::string reason = "cannot write /dev/full: No space left on device";
+  CHECK(r.err.find("mnist_mlp: not everything could be written: --metrics: " + reason +
+                   "; --summary: " + reason + "\n") != std::string::npos);
+  CHECK(std::filesystem::file_size(folder / "weights") > 0);
+}
+
 TEST_CASE("mpi: the other MPI's mpiexec is noticed" * doctest::skip(!kHasMpi)) {
   // What Open MPI's sets, and MPICH's sets, without anybody behind it.
   const std::string prefix = kHasOpenMpi ? "PMI_" : "OMPI_COMM_WORLD_";

@@ -63,6 +63,7 @@ std::string run_program(const std::vector<std::string>& command, const std::stri
   if (pid < 0) throw SystemError("cannot start {}: {}", command[0], std::strerror(errno));
   if (pid == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+    for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_DFL);  // see run_app()
     if (::getppid() != parent || ::chdir(folder.c_str()) != 0) ::_exit(kNotStarted);
     ::dup2(::fileno(out.get()), STDOUT_FILENO);
     ::dup2(::fileno(err.get()), STDERR_FILENO);

@@ -1,0 +1,104 @@
+#include "train/outputs.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "tensor/error.h"
+#include "train/files.h"
+#include "train/timeline.h"
+#include "train/trace.h"
+#include "train/weights.h"
+
+namespace tandem {
+namespace {
+
+using File = std::pair<const char*, std::string>;  // the option and what it says
+
+std::array<File, 4> outputs_of(const TrainOptions& o) {
+  return {{{"--save", o.save},
+           {"--metrics", o.metrics},
+           {"--summary", o.summary},
+           {"--trace", o.trace}}};
+}
+
+bool writes_to_stdout(const TrainOptions& o) {
+  for (const auto& [option, file] : outputs_of(o))
+    if (is_standard_output(file)) return true;
+  return false;
+}
+
+void check_different(const TrainOptions& o, const std::string& features) {
+  const auto outputs = outputs_of(o);
+  for (auto one = outputs.begin(); one != outputs.end(); ++one)
+    for (auto other = outputs.begin(); other != one; ++other) {
+      if (one->second.empty() || other->second.empty()) continue;
+      if (is_standard_output(one->second) && is_standard_output(other->second))
+        throw UserError("{} and {} would both write to standard output", other->first, one->first);
+      if (is_same_file(one->second, other->second))
+        throw UserError("{} and {} would write to the same file {}", other->first, one->first,
+                        one->second);
+    }
+  for (const auto& [input, read] : {File{"--load", o.load}, File{"--features", features}})
+    for (const auto& [output, written] : outputs)
+      if (!read.empty() && !written.empty() && output != std::string_view("--save") &&
+          is_same_file(read, written))
+        throw UserError("{} would overwrite {}, which {} reads; choose another file", output,
+                        written, input);
+}
+
+// The options, once all of them are known to make sense together.
+const TrainOptions& checked(const TrainOptions& o, const std::string& features) {
+  check_different(o, features);
+  if (is_standard_output(o.save) && ::isatty(STDOUT_FILENO) == 1)
+    throw UserError("--save {}: weights are no text for a terminal; send standard output to a file",
+                    o.save);
+  for (const auto& [option, file] : outputs_of(o))
+    if (!file.empty() && option != std::string_view("--metrics")) check_writable(option, file);
+  return o;
+}
+
+}  // namespace
+
+Outputs::Outputs(const std::string& app, const TrainOptions& options, const std::string& features)
+    : o_(checked(options, features)),
+      failures_(app),
+      console_(writes_to_stdout(o_) ? stderr : stdout, failures_),
+      metrics_(o_.metrics) {}
+
+void Outputs::begin() {
+  metrics_work_ = failures_.attempt_meanwhile("--metrics", [&] { metrics_.begin(); });
+}
+
+void Outputs::say(const std::string& text) {
+  if (!o_.quiet) console_.print(text);
+}
+
+void Outputs::iteration(std::int64_t iteration, std::int64_t epoch, double loss, double lr,
+                        double ms) {
+  if (metrics_work_) metrics_.iteration(iteration, epoch, loss, lr, ms);
+}
+
+void Outputs::test(std::int64_t epoch, std::int64_t iteration, double train_loss,
+                   double test_accuracy, std::optional<double> objective, double wall_s) {
+  if (!metrics_work_) return;
+  metrics_work_ = failures_.attempt_meanwhile("--metrics", [&] {
+    metrics_.test(epoch, iteration, train_loss, test_accuracy, objective, wall_s);
+  });
+}
+
+void Outputs::finish(const Summary& summary, const ParameterSet& weights) {
+  const auto write = [&](const char* option, const std::string& file, const auto& how) {
+    if (!file.empty()) failures_.attempt(option, how);
+  };
+  write("--save", o_.save, [&] { save_weights(o_.save, weights); });
+  write("--summary", o_.summary, [&] { write_file(o_.summary, to_json(summary)); });
+  write("--trace", o_.trace, [&] { write_file(o_.trace, to_chrome_trace(summary.ranks)); });
+  say(to_text(summary));
+  if (o_.timeline)
+    say(timeline_text(summary.ranks[0], summary.cold, summary.mean_ms(), output_width()));
+}
+
+}  // namespace tandem
