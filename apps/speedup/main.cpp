@@ -9,6 +9,7 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <optional>
 #include <sstream>
 #include <string_view>
 
@@ -18,6 +19,8 @@
 #include "tensor/error.h"
 #include "train/app.h"
 #include "train/command_line.h"
+#include "train/console.h"
+#include "train/file_lock.h"
 #include "train/files.h"
 #include "train/json_input.h"
 #include "train/speedup/columns.h"
@@ -28,6 +31,7 @@
 #include "train/speedup/table.h"
 #include "train/statistics.h"
 #include "train/validators.h"
+#include "train/write_failures.h"
 
 using namespace tandem;
 namespace fs = std::filesystem;
@@ -168,13 +172,23 @@ bool parse(int argc, char** argv, Options& o) {
   return true;
 }
 
+// One comparison at a time writes to a folder. The lock is held as long as its file is open.
+void take_folder(const fs::path& out, std::optional<LockFile>& lock) {
+  std::error_code failure;
+  fs::create_directories(out, failure);
+  if (failure) throw UserError("--out: cannot make {}: {}", out.string(), failure.message());
+  check_writable("--out", out / "results.json");
+  lock.emplace(out / ".lock");
+  if (lock->is_held_elsewhere())
+    throw UserError(
+        "--out: another speedup is writing to {}; wait for its end, or choose another "
+        "folder",
+        out.string());
+}
+
 // Finished cells are kept, so that nothing is run twice.
 Results begin(const Options& o) {
   const fs::path file = o.out / "results.json";
-  std::error_code failure;
-  fs::create_directories(o.out, failure);
-  if (failure) throw UserError("--out: cannot make {}: {}", o.out.string(), failure.message());
-  check_writable("--out", file);
   if (o.again || !fs::exists(file) || fs::file_size(file) == 0) return o.plan.begin();
   try {
     return o.plan.resume(read_results(file));
@@ -187,8 +201,8 @@ Results begin(const Options& o) {
 // A line that is written over on a terminal, and lines that stay.
 class Progress {
  public:
-  Progress(bool quiet, std::size_t cells, std::size_t to_run)
-      : quiet_(quiet), cells_(cells), to_run_(to_run) {}
+  Progress(bool quiet, std::size_t cells, std::size_t to_run, Console& console)
+      : quiet_(quiet), cells_(cells), to_run_(to_run), console_(console) {}
 
   void running(std::size_t number, const Cell& cell, const std::string& what) {
     if (quiet_ || !terminal_) return;
@@ -199,12 +213,12 @@ class Progress {
     ++run_;
     if (quiet_) return;
     if (terminal_) fmt::print(stderr, "\r\033[K");
-    fmt::print("[{}/{}] {}, {}: {}{}{}\n", number, cells_, cell.name, cell.setting(),
-               cell.done() ? fmt::format("{} ms, {}", ms_text(cell.iteration_ms()),
-                                         percent_text(cell.test_accuracy))
-                           : fmt::format("failed: {}", cell.failure),
-               cell.disturbed().empty() ? "" : "; disturbed: " + cell.disturbed(), left());
-    std::fflush(stdout);
+    console_.print(
+        fmt::format("[{}/{}] {}, {}: {}{}{}\n", number, cells_, cell.name, cell.setting(),
+                    cell.done() ? fmt::format("{} ms, {}", ms_text(cell.iteration_ms()),
+                                              percent_text(cell.test_accuracy))
+                                : fmt::format("failed: {}", cell.failure),
+                    cell.disturbed().empty() ? "" : "; disturbed: " + cell.disturbed(), left()));
   }
 
  private:
@@ -217,6 +231,7 @@ class Progress {
 
   bool quiet_, terminal_ = ::isatty(STDERR_FILENO) == 1;
   std::size_t cells_, to_run_, run_ = 0;
+  Console& console_;
   Clock::time_point begin_ = Clock::now();
 };
 
@@ -231,11 +246,17 @@ double reached_by_all(const Results& results) {
 void run(Options& o) {
   if (mpi_launch())
     throw UserError("ranks are started from here: run it without mpiexec, and with --mpiexec");
+  std::optional<LockFile> lock;
+  take_folder(o.out, lock);
   Results results = begin(o);
-  const std::string file = o.out / "results.json";
+  WriteFailures failures("speedup");
+  Console console(stdout, failures);
+  const auto write = [&](const char* file, const std::string& text) {
+    write_file(o.out / file, text);
+  };
   const auto kept = std::ranges::count_if(results.cells, &Cell::done);
   Progress progress(o.quiet, results.cells.size(),
-                    results.cells.size() - static_cast<std::size_t>(kept));
+                    results.cells.size() - static_cast<std::size_t>(kept), console);
   bool warm = false;
   std::size_t number = 0, failed = 0;
   for (Cell& cell : results.cells) {
@@ -246,30 +267,32 @@ void run(Options& o) {
              [&](const std::string& what) { progress.running(number, cell, what); });
     progress.finished(number, cell);
     results.environment.date = date_now();
-    write_file(file, to_json(results));
+    failures.attempt_meanwhile("results.json", [&] { write("results.json", to_json(results)); });
   }
   results.target_accuracy = o.target_accuracy > 0 ? o.target_accuracy : reached_by_all(results);
-  write_file(file, to_json(results));
   for (const Cell& cell : results.cells) failed += !cell.done();
-  if (!o.quiet) fmt::print("\n");
-  fmt::print("{}\n", to_text(results));
-  write_file(o.out / "results.csv", to_csv(results));
-  write_file(o.out / "table.md", to_markdown(results));
-  if (failed < results.cells.size()) {
-    draw_figures(results, o.out);
-    write_file(o.out / "report.html", report_html(results, o.out));
-    if (!o.quiet) fmt::print("{}\n", (o.out / "report.html").string());
-  }
+  console.print((o.quiet ? "" : "\n") + to_text(results) + "\n");
+  failures.attempt("results.json", [&] { write("results.json", to_json(results)); });
+  failures.attempt("results.csv", [&] { write("results.csv", to_csv(results)); });
+  failures.attempt("table.md", [&] { write("table.md", to_markdown(results)); });
+  // The report has the figures in it.
+  if (failed < results.cells.size() &&
+      failures.attempt("figures", [&] { draw_figures(results, o.out); }) &&
+      failures.attempt("report.html", [&] { write("report.html", report_html(results, o.out)); }) &&
+      !o.quiet)
+    console.print((o.out / "report.html").string() + "\n");
   const auto disturbed = std::ranges::count_if(
       results.cells, [](const Cell& c) { return c.done() && !c.disturbed().empty(); });
   if (disturbed > 0 && !o.quiet)
-    fmt::print(
+    console.print(fmt::format(
         "{} of {} cells {} disturbed: the same command with --again-disturbed times {} again\n",
         disturbed, results.cells.size(), disturbed == 1 ? "was" : "were",
-        disturbed == 1 ? "it" : "them");
+        disturbed == 1 ? "it" : "them"));
   if (failed > 0)
-    throw SystemError("{} of {} cells failed; the same command tries them again", failed,
-                      results.cells.size());
+    throw SystemError("{} of {} cells failed; the same command tries them again{}{}", failed,
+                      results.cells.size(), failures.message().empty() ? "" : "; ",
+                      failures.message());
+  failures.throw_if_any();
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "tests/data/idx_files.h"
 #include "tests/support.h"
+#include "train/file_lock.h"
 #include "train/speedup/results.h"
 
 using namespace tandem::test;
@@ -122,4 +123,33 @@ TEST_CASE("speedup program: times a few iterations of a training with options of
   const ProgramResult more = speedup({"--timed", "13"});
   CHECK(more.status == 2);
   CHECK(has(more.err, "--timed 13 is more than --iterations 12"));
+}
+
+TEST_CASE("speedup program: what cannot be written takes neither the table nor the rest with it") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "digits");
+  write_mnist(folder / "digits", 200, 100);
+  std::filesystem::create_directories(folder / "out/table.md");  // in the way of the file
+  std::filesystem::create_symlink("/dev/full", folder / "out/results.json");
+  const std::vector<std::string> words = {
+      "--data",  folder / "digits", "--workers",   "2",         "--link", "none",    "--iterations",
+      "2",       "--tests",         "1",           "--repeats", "1",      "--algos", "D-Sync",
+      "--again", "--out",           folder / "out"};
+  {
+    const tandem::LockFile other(folder / "out/.lock");
+    const ProgramResult second = run_program("speedup", words);
+    CHECK(second.status == 2);
+    CHECK(has(second.err, "another speedup is writing to " + (folder / "out").string()));
+  }
+  const ProgramResult r = run_program("speedup", words);
+  CAPTURE(r.err);
+  CHECK(r.status == 1);
+  CHECK(has(r.out, "over D-Sync"));
+  CHECK(has(r.err, "results.json: cannot write"));
+  CHECK(has(r.err, "No space left on device; the run goes on without it\n"));
+  CHECK(has(r.err, "speedup: not everything could be written: results.json: cannot write"));
+  CHECK(has(r.err, "table.md: cannot open"));
+  CHECK(std::filesystem::file_size(folder / "out/results.csv") > 0);
+  CHECK(std::filesystem::file_size(folder / "out/report.html") > 0);
+  CHECK_FALSE(std::filesystem::exists(folder / "out/.lock"));
 }

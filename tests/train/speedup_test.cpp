@@ -1,9 +1,13 @@
 // Comparisons of algorithms: plans, results and tables.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
+#include <cstdlib>
 #include <span>
 #include <sstream>
 
@@ -13,6 +17,7 @@
 #include "train/speedup/child.h"
 #include "train/speedup/excerpt.h"
 #include "train/speedup/plan.h"
+#include "train/speedup/scratch.h"
 #include "train/speedup/table.h"
 
 using namespace tandem;
@@ -406,4 +411,32 @@ TEST_CASE("speedup: a program's output comes back, and its failure as it tells i
   CHECK(failure("kill -9 $$") == "sh was ended by signal 9");
   CHECK(message_of<SystemError>([] { tandem::run_program({"/no/such/program"}); }) ==
         "/no/such/program cannot be started");
+}
+
+TEST_CASE("speedup: folders of killed comparisons are removed, others not") {
+  const TemporaryFolder folder;
+  const char* set = std::getenv("TMPDIR");
+  const std::string before = set ? set : "";
+  ::setenv("TMPDIR", folder.path().c_str(), 1);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const Scratch killed;
+    write_bytes(killed / "trace.json", "large");
+    std::raise(SIGKILL);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE(WIFSIGNALED(status));
+  REQUIRE(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
+  std::filesystem::create_directory(folder / "tandem-speedup-backup");
+  {
+    const Scratch one;
+    write_bytes(one / "summary.json", "kept");
+    const Scratch two;
+    CHECK(read_bytes(one / "summary.json") == "kept");
+    CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 3);
+  }
+  CHECK(std::filesystem::is_directory(folder / "tandem-speedup-backup"));
+  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
+  before.empty() ? ::unsetenv("TMPDIR") : ::setenv("TMPDIR", before.c_str(), 1);
 }

@@ -1,8 +1,6 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <sstream>
@@ -13,34 +11,15 @@
 #include "train/speedup/excerpt.h"
 #include "train/speedup/load.h"
 #include "train/speedup/plan.h"
+#include "train/speedup/scratch.h"
 #include "train/statistics.h"
 
 namespace tandem {
 namespace {
 
-namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 constexpr std::int64_t kTimelineIterations = 12;  // of which two are shown, when all is warm
-
-// Where programs leave their files; gone at the end.
-class Scratch {
- public:
-  Scratch()
-      : folder_(fs::temp_directory_path() / ("tandem-speedup-" + std::to_string(::getpid()))) {
-    fs::create_directories(folder_);
-  }
-  ~Scratch() {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  std::string operator/(const char* name) const { return folder_ / name; }
-
- private:
-  fs::path folder_;
-};
 
 // What a worker's mean iteration was spent on: its two threads side by side, of which the compute
 // thread waits for the other one.
@@ -232,13 +211,13 @@ void warm_up(const Plan& plan, const Cell& cell) {
 
 void run_cell(const Plan& plan, Results& results, Cell& cell,
               const std::function<void(const std::string&)>& running) {
-  const Scratch scratch;
-  const std::string summary = scratch / "summary.json", metrics = scratch / "metrics.jsonl",
-                    trace = scratch / "trace.json";
-  const auto length = [](std::int64_t iterations) {
-    return Words{"--iterations", std::to_string(iterations)};
-  };
   try {
+    const Scratch scratch;
+    const std::string summary = scratch / "summary.json", metrics = scratch / "metrics.jsonl",
+                      trace = scratch / "trace.json";
+    const auto length = [](std::int64_t iterations) {
+      return Words{"--iterations", std::to_string(iterations)};
+    };
     // A test in the middle would give a pipeline time to drain. But the same seed gives the same
     // weights every time and over any link (on a GPU, nearly the same): so they are tested in a
     // training of their own, without a link, once for all links. The test at the end is in the way
