@@ -3,15 +3,18 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <set>
+#include <sstream>
 
 #include "tensor/error.h"
 #include "tests/support.h"
 #include "train/files.h"
 #include "train/speedup/columns.h"
+#include "train/speedup/figure_scripts.h"
 #include "train/speedup/figures.h"
 #include "train/speedup/palette.h"
 #include "train/speedup/table.h"
@@ -148,21 +151,84 @@ TEST_CASE("timeline: every span is there, with its iteration and a tooltip") {
   CHECK(count(timeline_legend(), "<svg") == 8);
 }
 
+TEST_CASE("timeline: worker 0 with all algorithms, on one scale") {
+  std::vector<Cell> cells = {example_cell(all_algorithms()[1], 2, "1gbe", 10),
+                             example_cell(all_algorithms()[4], 2, "1gbe", 10)};
+  for (TimelineSpan& span : cells[0].timeline) span.begin *= 2, span.end *= 2;
+  const std::string svg = timelines_on_one_scale(cells);
+  CHECK(xml_error(svg) == "");
+  for (const Cell& cell : cells) CHECK(count(svg, ">" + cell.name + "<") == 1);
+  // Worker 1 is not in it.
+  CHECK(count(svg, "<rect") == cells[0].timeline.size());
+  const auto width_of = [&](const char* title) {
+    const std::size_t end = svg.find(title);
+    REQUIRE(end != std::string::npos);
+    const std::size_t at = svg.rfind("width=\"", end) + 7;
+    return std::stod(svg.substr(at));
+  };
+  CHECK(width_of("backward of iteration 31: 6.00 ms") ==
+        doctest::Approx(2 * width_of("backward of iteration 31: 3.00 ms")).epsilon(0.001));
+  CHECK(timelines_on_one_scale({}) == "");
+}
+
 TEST_CASE("figures: what there is to draw") {
   using Names = std::vector<std::string>;
+  const auto names = [](const Results& results) {
+    Names all;
+    for (const FigureName& name : figures_of(results)) all.push_back(name.file);
+    return all;
+  };
   Results results = example_results();
-  CHECK(figures_of(results) == Names{"accuracy", "breakdown", "links", "workers"});
+  CHECK(names(results) == Names{"accuracy", "breakdown", "accuracy_2_10gbe", "breakdown_2_10gbe",
+                                "accuracy_4_1gbe", "breakdown_4_1gbe", "accuracy_4_10gbe",
+                                "breakdown_4_10gbe", "links", "workers"});
+  CHECK(figures_of(results)[2].setting == "2 workers, link 10gbe");
+  CHECK(figures_of(results)[2].kind == "accuracy");
+  CHECK(figures_of(results).back().setting == "");
   std::erase_if(results.cells, [](const Cell& cell) { return cell.workers == 4; });
-  CHECK(figures_of(results) == Names{"accuracy", "breakdown", "links"});
+  CHECK(names(results).back() == "links");
   // Without a limit there is no place on an axis of bandwidth.
   for (Cell& cell : results.cells)
     if (cell.link == "10gbe") cell.link = "none";
-  CHECK(figures_of(results) == Names{"accuracy", "breakdown"});
+  CHECK(names(results) == Names{"accuracy", "breakdown", "accuracy_2_none", "breakdown_2_none"});
   for (Cell& cell : results.cells) cell.curve.resize(1);  // no curve
-  CHECK(figures_of(results) == Names{"breakdown"});
+  CHECK(names(results) == Names{"breakdown", "breakdown_2_none"});
   for (Cell& cell : results.cells) cell.failure = "for a reason";
-  CHECK(figures_of(results).empty());
-  CHECK(figures_of(Results{}).empty());
+  CHECK(names(results).empty());
+  CHECK(names(Results{}).empty());
+}
+
+TEST_CASE("figures: predictions between two links are the model's, not a straight line") {
+  const auto cell = [](const Algorithm& a, const char* link, double beta) {
+    Cell c = example_cell(a, 4, link, 10);
+    c.model = ModelInput{.algo = a.algo,
+                         .workers = 4,
+                         .compute = {.forward = 0.010},
+                         .network = {.beta = beta},
+                         .gradient_bytes = 1e6,
+                         .wire_bytes = 1e6};
+    return c;
+  };
+  Results results{.iterations = 2000, .timed = 2000};
+  for (const auto& [link, beta] : {std::pair("1gbe", 8e-9), std::pair("100gbe", 8e-11)})
+    for (const std::size_t a : {1, 4})
+      results.cells.push_back(cell(all_algorithms()[a], link, beta));
+  const auto figure = links_figure(results);
+  REQUIRE(figure);
+  // $model_…: Pipe-SGD over D-Sync. 10 ms of computing, and 12 ms of communicating at 1 Gbit/s.
+  std::istringstream lines(figure->script.substr(figure->script.find("$model_")));
+  std::string line;
+  std::getline(lines, line);
+  int points = 0;
+  double highest = 0;
+  for (double gbit, speedup; lines >> gbit >> speedup; ++points) {
+    const double communicate = 0.012 / gbit;
+    CHECK(speedup ==
+          doctest::Approx((0.010 + communicate) / std::max(0.010, communicate)).epsilon(0.001));
+    highest = std::max(highest, speedup);
+  }
+  CHECK(points > 30);
+  CHECK(highest > 1.9);  // where both take equally long; it is 1.8 and 1.0 at the ends
 }
 
 TEST_CASE("figures: without gnuplot, the message names the package") {
@@ -221,7 +287,8 @@ TEST_CASE("report: figures are drawn and a browser shows them") {
   const fs::path out = folder / "it's out";
   const Results results = example_results();
   draw_figures(results, out);
-  for (const std::string& name : figures_of(results)) {
+  for (const FigureName& each : figures_of(results)) {
+    const std::string& name = each.file;
     CAPTURE(name);
     const std::string svg = read_bytes(out / (name + ".svg"));
     CHECK(xml_error(svg) == "");
@@ -241,7 +308,7 @@ TEST_CASE("report: figures are drawn and a browser shows them") {
 
   const std::string html = report_html(results, out);
   write_file(out / "report.html", html);
-  CHECK(count(html, "<figure id=") == 4);
+  CHECK(count(html, "<figure id=") == figures_of(results).size());
   CHECK(count(html, "<?xml") == 0);
   CHECK(count(html, "id=\"accuracy_canvas\"") == 1);
 
@@ -274,9 +341,9 @@ TEST_CASE("report: figures are drawn and a browser shows them") {
           .wait();
   CAPTURE(result.err);
   CHECK(result.status == 0);
-  const std::size_t timelines = results.cells.size() - 1;
-  CHECK(count(result.out, fmt::format("data-seen=\"{} figures, 2 images, fits\"", 4 + timelines)) ==
-        1);
+  // Of the first setting, in which one cell failed: two figures, the timelines and all on one
+  // scale. Of all settings: links and workers.
+  CHECK(count(result.out, "data-seen=\"11 figures, 2 images, fits\"") == 1);
   CHECK(count(result.err, "CONSOLE") == 0);
   CHECK(fs::exists(folder / "page.png"));
 }

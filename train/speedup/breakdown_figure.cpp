@@ -19,8 +19,8 @@ struct Part {
 
 }  // namespace
 
-std::optional<GnuplotFigure> breakdown_figure(const Results& results) {
-  const auto cells = base_cells(results);
+std::optional<GnuplotFigure> breakdown_figure(std::span<const Cell> setting) {
+  const auto cells = done_cells(setting);
   if (cells.empty()) return {};
   const std::string solid = "solid 1 noborder";
   const Part parts[] = {
@@ -60,6 +60,25 @@ std::optional<GnuplotFigure> breakdown_figure(const Results& results) {
         "\"{}\"",
         p ? ", \\\n  " : "plot ", p, part.fill, part.colour, part.title);
     titles.push_back(part.title);
+  }
+  // From the fastest to the slowest repeat, where there are several.
+  bool whiskers = false;
+  script += "$repeats << end\n";
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const auto [least, most] = std::ranges::minmax(cells[i]->repeats_ms);
+    if (cells[i]->repeats_ms.size() < 2) continue;
+    whiskers = true;
+    script += fmt::format("{:.6g} {:.6g} {:.6g} {:.6g}\n", middle(i), cells[i]->iteration_ms(),
+                          least, most);
+    tops[i] = std::max(tops[i], most);
+  }
+  script += "end\n";
+  if (whiskers) {
+    plots +=
+        ", \\\n  $repeats using 1:2:3:4 with yerrorbars pointtype 0 linecolor rgb ink linewidth "
+        "1.5 "
+        "title \"repeats\"";
+    titles.push_back("from the fastest to the slowest repeat");
   }
   double highest = 0;
   script += "$tops << end\n";

@@ -9,9 +9,11 @@
 
 namespace tandem {
 
-// What all threads do while rank 0 computes the two iterations before the last one, in which things
-// end. The trace is what --trace wrote of so many iterations. Spans that are too short to be seen
-// are put together.
-std::vector<TimelineSpan> excerpt(const std::string& trace, std::int64_t iterations, int workers);
+// What all threads do while rank 0 computes two iterations: of all pairs in the trace, which
+// --trace wrote of so many iterations, the one that takes nearest to twice `mean_ms`, without the
+// first ones and the last, in which things begin and end. Spans that are too short to be seen are
+// put together.
+std::vector<TimelineSpan> excerpt(const std::string& trace, std::int64_t iterations, int workers,
+                                  double mean_ms);
 
 }  // namespace tandem

@@ -10,14 +10,14 @@
 
 namespace tandem {
 
-// Each is nothing if there is nothing to draw.
-std::optional<GnuplotFigure> accuracy_figure(const Results& results);
-std::optional<GnuplotFigure> breakdown_figure(const Results& results);
+// Each is nothing if there is nothing to draw. `setting`: the cells of one.
+std::optional<GnuplotFigure> accuracy_figure(const Results& results, std::span<const Cell> setting);
+std::optional<GnuplotFigure> breakdown_figure(std::span<const Cell> setting);
 std::optional<GnuplotFigure> links_figure(const Results& results);
 std::optional<GnuplotFigure> workers_figure(const Results& results);
 
-// Those that are done among the workers and over the link of the first cell.
-std::vector<const Cell*> base_cells(const Results& results);
+// Those that are done.
+std::vector<const Cell*> done_cells(std::span<const Cell> setting);
 
 // An algorithm's line, which differs from others in more than colour, and its points.
 std::string line_style(const std::string& name, const std::string& compress);

@@ -19,13 +19,11 @@ int marker(std::string_view compress) {
 
 }  // namespace
 
-std::vector<const Cell*> base_cells(const Results& results) {
-  std::vector<const Cell*> base;
-  if (results.cells.empty()) return base;
-  const std::span<const Cell> first = results.settings().front();
-  for (const Cell& cell : first)
-    if (cell.done()) base.push_back(&cell);
-  return base;
+std::vector<const Cell*> done_cells(std::span<const Cell> setting) {
+  std::vector<const Cell*> done;
+  for (const Cell& cell : setting)
+    if (cell.done()) done.push_back(&cell);
+  return done;
 }
 
 std::string line_style(const std::string& name, const std::string& compress) {

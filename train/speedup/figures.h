@@ -9,11 +9,17 @@
 
 namespace tandem {
 
-// What there is to draw: "accuracy" and "breakdown" of the first link and number of workers,
-// "links" and "workers" where there is more than one of them. Cells that failed are left out.
-std::vector<std::string> figures_of(const Results& results);
+struct FigureName {
+  std::string kind;     // accuracy, breakdown, links or workers
+  std::string setting;  // of the cells in it; empty for a figure of all settings
+  std::string file;     // without its ending; the kind, and for later settings more
+};
 
-// Writes NAME.gp, a script with its data, NAME.svg and NAME.png for each of figures_of(). Throws
+// What there is to draw: "accuracy" and "breakdown" of each link and number of workers, "links" and
+// "workers" where there is more than one of them. Cells that failed are left out.
+std::vector<FigureName> figures_of(const Results& results);
+
+// Writes FILE.gp, a script with its data, FILE.svg and FILE.png for each of figures_of(). Throws
 // SystemError if gnuplot is missing or fails.
 void draw_figures(const Results& results, const std::filesystem::path& folder);
 

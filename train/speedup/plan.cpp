@@ -183,8 +183,4 @@ std::vector<std::string> Plan::command(const Cell& cell) const {
   return words;
 }
 
-bool Plan::wants_timeline(const Cell& cell) const {
-  return cell.workers == workers.front() && cell.link == links.front();
-}
-
 }  // namespace tandem

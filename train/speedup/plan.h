@@ -42,8 +42,6 @@ struct Plan {
   std::vector<std::string> command(const Cell& cell) const;
   // Whether the same seed gives the same bits every time, and by every synchronous algorithm.
   bool deterministic() const;
-  // Whether a timeline is taken: only of the first links and workers.
-  bool wants_timeline(const Cell& cell) const;
 };
 
 // Throws UserError if one of the words that are to be handed on to a program is an option that a

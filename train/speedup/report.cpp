@@ -63,13 +63,16 @@ std::string listed(const Results& results, Value&& value) {
 using Group = std::span<const Cell>;  // of the same workers and link
 
 // Null if none is done.
-const Cell* fastest(Group group, std::string_view algo = {}) {
+const Cell* fastest(Group group) {
   const Cell* best = nullptr;
   for (const Cell& cell : group)
-    if (cell.done() && (algo.empty() || cell.algo == algo) &&
-        (!best || cell.iteration_ms() < best->iteration_ms()))
-      best = &cell;
+    if (cell.done() && (!best || cell.iteration_ms() < best->iteration_ms())) best = &cell;
   return best;
+}
+
+// What belongs to one setting: the reader chooses which of them is shown.
+std::string of_setting(const std::string& setting) {
+  return setting.empty() ? "" : fmt::format(" data-setting=\"{}\"", escaped(setting));
 }
 
 // ---- parts of the page
@@ -96,29 +99,42 @@ std::string introduction(const Results& r) {
 
 std::string speedup_summary(const Results& results, const std::vector<Group>& groups) {
   std::string rows;
-  for (const Group group : groups) {
-    const Cell* best = fastest(group, "pipe-sgd");
-    if (!best) continue;
-    rows += fmt::format(
-        "<tr><td>{}</td><td style=\"text-align:left\">{}</td><td class=\"extra\">{}</td><td>{}</td>"
-        "<td>{}</td></tr>\n",
-        place(*best), named(*best), ms_text(best->iteration_ms()),
-        times_text(results.speedup(*best, "D-Sync")),
-        times_text(results.speedup(*best, "PS-Sync")));
-  }
-  if (rows.empty())
-    rows = "<tr><td colspan=\"5\">No way of Pipe-SGD has been run to its end.</td></tr>\n";
+  for (const Group group : groups)
+    if (const Cell* best = fastest(group)) {
+      const auto seconds = best->seconds_to(results.target_accuracy);
+      rows += fmt::format(
+          "<tr><td>{}</td><td style=\"text-align:left\">{}</td><td>{}</td><td>{}</td><td>{}</td>"
+          "<td>{}</td><td>{}</td></tr>\n",
+          place(*best), named(*best), ms_text(best->iteration_ms()),
+          seconds ? fmt::format("{:.1f}", *seconds) : kNoValue,
+          times_text(results.speedup(*best, "D-Sync")),
+          times_text(results.speedup_at_same_bits(*best)),
+          times_text(results.speedup(*best, "PS-Sync")));
+    }
+  if (rows.empty()) rows = "<tr><td colspan=\"7\">Nothing has been run to its end.</td></tr>\n";
   return fmt::format(R"(<h2 id="speedup">Speedup</h2>
-<p>The fastest way of Pipe-SGD in each setting, and what the paper measured with its best one. The paper
+<p>The fastest algorithm of all in each setting, and what the paper measured with its best one. The paper
 used four machines with a GPU each and Ethernet of 10 Gbit/s; another ratio of computing to communicating gives other
 speedups.</p>
 <div class="scroll"><table class="summary">
-<thead><tr><th>setting</th><th style="text-align:left">fastest</th><th class="extra">iteration, ms</th><th>over D-Sync</th><th>over PS-Sync</th></tr></thead>
+<thead><tr><th>setting</th><th style="text-align:left">fastest</th><th>iteration, ms</th><th>s to {}</th><th>over D-Sync</th><th>same bits</th><th>over PS-Sync</th></tr></thead>
 <tbody>
-{}<tr class="paper"><td>the paper</td><td style="text-align:left">its best setting</td><td class="extra"></td><td>{}</td><td>{}</td></tr>
+{}<tr class="paper"><td>the paper</td><td style="text-align:left">its best setting</td><td></td><td></td><td>{}</td><td></td><td>{}</td></tr>
 </tbody></table></div>
 )",
-                     rows, kPaperOverDSync, kPaperOverPsSync);
+                     target_text(results), rows, kPaperOverDSync, kPaperOverPsSync);
+}
+
+// Shows one setting at a time; without scripts all are shown.
+std::string chooser(const std::vector<Group>& groups) {
+  if (groups.size() < 2) return "";
+  std::string options;
+  for (const Group group : groups)
+    options += fmt::format("<option>{}</option>", escaped(group[0].setting()));
+  return fmt::format(
+      "<p class=\"chooser\"><label>Tables, figures and timelines of <select id=\"setting\">"
+      "{}<option value=\"\">all settings</option></select></label></p>\n",
+      options);
 }
 
 std::string row(const std::vector<Column>& columns, const Cell& cell, bool best) {
@@ -159,67 +175,78 @@ std::string tables(const Results& results, const std::vector<Group>& groups) {
       kPaperOverDSync, kPaperOverPsSync);
   const std::vector<Column> columns = columns_of(results);
   for (const Group group : groups) {
-    html += fmt::format("<h3>{}</h3>\n<div class=\"scroll\"><table class=\"wide\">\n{}<tbody>\n",
-                        place(group[0]), head(columns));
+    html +=
+        fmt::format("<div{}><h3>{}</h3>\n<div class=\"scroll\"><table class=\"wide\">\n{}<tbody>\n",
+                    of_setting(group[0].setting()), place(group[0]), head(columns));
     for (const Cell& cell : group) html += row(columns, cell, &cell == fastest(group));
     html += "</tbody></table></div>\n";
     for (const Cell& cell : group)
       if (cell.done() && !cell.disturbed().empty())
         html += fmt::format("<p class=\"missing\">* {} was disturbed: {}.</p>\n",
                             escaped(cell.name), escaped(cell.disturbed()));
+    html += "</div>\n";
   }
   return html;
 }
 
-std::string caption(const std::string& figure) {
-  if (figure == "accuracy")
-    return "Test accuracy against the time of training (tests not counted). Left: all of it; "
-           "right: the "
-           "shaded start. The dashed line is the accuracy that the table gives the time to.";
-  if (figure == "breakdown")
+std::string caption(const std::string& kind) {
+  if (kind == "accuracy")
+    return "Test accuracy by the time of training (tests not counted; the scale is logarithmic, so "
+           "that the same factor is the same distance), and by iteration: what old or compressed "
+           "gradients cost. The dashed line is the accuracy that the table gives the time to.";
+  if (kind == "breakdown")
     return "What a mean iteration of a worker's compute thread is spent on; the final test "
-           "accuracy is above "
-           "it. The hatched bar beside it is communication that runs at the same time on the other "
-           "thread: it costs nothing, and without the pipeline it would come on top.";
-  if (figure == "links")
-    return "Speedup against the bandwidth of a link: points are measured, lines connect what the "
-           "equations predict. Pipe-SGD alone gains most where computing and "
-           "communicating take equally long, compression where the network is slow.";
-  return "Speedup against the number of workers: points are measured, lines connect what the "
-         "equations "
-         "predict.";
+           "accuracy is above it. The line at its top reaches from the fastest to the slowest "
+           "repeat. The hatched bar beside it is communication that runs at the same time on the "
+           "other thread: it costs nothing, and without the pipeline it would come on top.";
+  const char* points =
+      "Points are measured, with the range of the repeats; lines are what the equations predict, "
+      "with costs between two calibrations interpolated.";
+  if (kind == "links")
+    return fmt::format(
+        "Speedup against the bandwidth of a link. {} Pipe-SGD alone gains most where computing and "
+        "communicating take equally long, compression where the network is slow.",
+        points);
+  return fmt::format("Speedup against the number of workers. {}", points);
 }
 
-std::string figure_html(const std::string& name, const fs::path& folder) {
-  const fs::path file = folder / (name + ".svg");
+std::string figure_html(const FigureName& name, const fs::path& folder) {
+  const fs::path file = folder / (name.file + ".svg");
   if (!fs::exists(file))
-    return fmt::format("<p class=\"missing\">{}.svg has not been drawn: it needs gnuplot.</p>\n",
-                       name);
+    return fmt::format("<p class=\"missing\"{}>{}.svg has not been drawn: it needs gnuplot.</p>\n",
+                       of_setting(name.setting), name.file);
   const std::string svg = read_file(file);
   return fmt::format(
-      "<figure id=\"{}\"><div class=\"scroll\">{}</div><figcaption>{}</figcaption></figure>\n",
-      name, svg.substr(std::min(svg.find("<svg"), svg.size())), caption(name));
+      "<figure id=\"{}\"{}><div class=\"scroll\">{}</div><figcaption>{}</figcaption></figure>\n",
+      name.file, of_setting(name.setting), svg.substr(std::min(svg.find("<svg"), svg.size())),
+      caption(name.kind));
 }
 
 std::string figures(const Results& results, const fs::path& folder) {
   std::string html = "<h2 id=\"figures\">Figures</h2>\n";
-  for (const std::string& name : figures_of(results)) html += figure_html(name, folder);
+  for (const FigureName& name : figures_of(results)) html += figure_html(name, folder);
   return html;
 }
 
-std::string timelines(const Results& results) {
+std::string timelines(const std::vector<Group>& groups) {
   std::string html;
-  for (const Cell& cell : results.cells)
-    if (!cell.timeline.empty())
+  const auto add = [&html](const std::string& title, const Cell& of, const std::string& svg) {
+    if (!svg.empty())
       html += fmt::format(
-          "<figure><h3>{} <span class=\"soft\">({})</span></h3><div "
+          "<figure{}><h3>{} <span class=\"soft\">({})</span></h3><div "
           "class=\"scroll\">{}</div></figure>\n",
-          named(cell), place(cell), timeline_svg(cell));
+          of_setting(of.setting()), title, place(of), svg);
+  };
+  for (const Group group : groups) {
+    add("All algorithms, worker 0, on one scale", group[0], timelines_on_one_scale(group));
+    for (const Cell& cell : group) add(named(cell), cell, timeline_svg(cell));
+  }
   if (html.empty()) html = "<p>None was recorded.</p>\n";
   return R"(<h2 id="timelines">Timelines</h2>
-<p>Two iterations, when all is warm, of a training of their own. Each rank has two threads: the upper row computes, the lower one
-communicates. With D-Sync the rows take turns. With Pipe-SGD the lower row is busy with an earlier iteration while the upper
-one computes: compare the numbers. Each picture has its own scale of time. Point at a span to read its length.</p>
+<p>Two iterations from a separate run: of twelve, those that take nearest to twice the mean. Each rank has two threads: the
+upper row computes, the lower one communicates. With D-Sync the rows take turns. With Pipe-SGD the lower row is busy with an
+earlier iteration while the upper one computes: compare the numbers. In the first picture all algorithms have one scale of
+time; the others have their own. Point at a span to read its length.</p>
 )" + timeline_legend() +
          html;
 }
@@ -300,14 +327,15 @@ std::string report_html(const Results& results, const fs::path& figures_folder) 
 </head>
 <body>
 {}<main>
-{}{}{}{}{}{}</main>
+{}{}{}{}{}{}{}</main>
+<script>{}</script>
 </body>
 </html>
 )",
                      escaped(results.net), kReportStyle, introduction(results),
-                     speedup_summary(results, groups), tables(results, groups),
-                     figures(results, figures_folder), timelines(results), reading(results),
-                     environment(results));
+                     speedup_summary(results, groups), chooser(groups), tables(results, groups),
+                     figures(results, figures_folder), timelines(groups), reading(results),
+                     environment(results), kReportScript);
 }
 
 }  // namespace tandem

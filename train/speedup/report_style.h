@@ -1,4 +1,4 @@
-// How the report looks: light and dark, on a phone, on a wide screen, on paper.
+// How the report looks and behaves: light and dark, on a phone, on a wide screen, on paper.
 #pragma once
 
 #include <string_view>
@@ -9,12 +9,12 @@ inline constexpr std::string_view kReportStyle = R"(
 :root {
   color-scheme: light dark;
   --ground: #ffffff; --panel: #f5f6f8; --ink: #23262c; --soft: #5d636e; --line: #dcdfe5;
-  --good: #0b6bcb; --bad: #b3261e;
+  --good: #0b6bcb; --bad: #b3261e; --shadow: rgb(0 0 0 / 28%);
 }
 @media (prefers-color-scheme: dark) {
   :root {
     --ground: #16181d; --panel: #1f2229; --ink: #e3e5ea; --soft: #a0a6b2; --line: #363b45;
-    --good: #7cc0ff; --bad: #ff9a90;
+    --good: #7cc0ff; --bad: #ff9a90; --shadow: rgb(255 255 255 / 32%);
   }
 }
 * { box-sizing: border-box; }
@@ -36,7 +36,20 @@ nav a { display: inline-block; margin-right: 1.25rem; padding: .25rem 0; }
 code { font: .9em/1.4 ui-monospace, "SFMono-Regular", Menlo, "DejaVu Sans Mono", monospace; overflow-wrap: anywhere; }
 .soft { color: var(--soft); }
 .name { white-space: nowrap; }
-.scroll { overflow-x: auto; margin: .75rem 0; }
+.scroll {
+  overflow-x: auto; margin: .75rem 0;
+  /* Shadows where there is more: covers move with the content, shadows stay. */
+  background:
+    linear-gradient(to right, var(--ground) 40%, transparent) left / 3rem 100% local no-repeat,
+    linear-gradient(to left, var(--ground) 40%, transparent) right / 3rem 100% local no-repeat,
+    linear-gradient(to right, var(--shadow), transparent) left / 1rem 100% scroll no-repeat,
+    linear-gradient(to left, var(--shadow), transparent) right / 1rem 100% scroll no-repeat;
+}
+.more { display: none; margin: -.5rem 0 1rem; font-size: .85rem; color: var(--soft); }
+.cut + .more { display: block; }
+.chooser { position: sticky; top: 0; z-index: 2; max-width: none; margin: 2.5rem 0 -1rem; padding: .5rem 0; background: var(--ground); }
+.chooser select { font: inherit; color: inherit; background: var(--panel); border: 1px solid var(--line); border-radius: .3rem; padding: .2rem .4rem; max-width: 100%; }
+[hidden] { display: none !important; }
 table { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums; }
 .wide { width: 100%; }
 th, td { padding: .4rem .6rem; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--line); }
@@ -68,22 +81,44 @@ dd { margin: 0; overflow-wrap: anywhere; }
   h1 { font-size: 1.5rem; }
   .summary th, .summary td { padding: .4rem .3rem; }
   .summary th, .summary td:first-child { white-space: normal; }
-  .summary .extra { display: none; }
   dl { grid-template-columns: 1fr; gap: 0; }
   dd { margin-bottom: .6rem; }
 }
 @media print {
   @page { size: A4 landscape; margin: 12mm; }
   body { padding: 0; max-width: none; font-size: 11pt; }
-  nav { display: none; }
+  nav, .chooser, .more { display: none; }
+  [data-setting][hidden] { display: block !important; }
   table { font-size: 7.5pt; }
   th, td { padding: .25rem .4rem; }
-  .scroll { overflow: visible; }
+  .scroll { overflow: visible; background: none; }
   figure svg { min-width: 0; }
   h2, h3 { break-after: avoid; }
   figure, table, dl { break-inside: avoid; }
   .swatch, svg, tr.best { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
 }
+)";
+
+// Shows the setting that is chosen, and says below what is wider than the page that it is.
+inline constexpr std::string_view kReportScript = R"(
+const setting = document.getElementById("setting");
+const scrollers = [...document.querySelectorAll(".scroll")];
+for (const scroller of scrollers) {
+  const more = document.createElement("p");
+  more.className = "more";
+  more.textContent = "More to the right: scroll sideways →";
+  scroller.after(more);
+}
+function show() {
+  if (setting)
+    for (const part of document.querySelectorAll("[data-setting]"))
+      part.hidden = setting.value !== "" && part.dataset.setting !== setting.value;
+  for (const scroller of scrollers)
+    scroller.classList.toggle("cut", scroller.scrollWidth > scroller.clientWidth + 1);
+}
+if (setting) setting.addEventListener("change", show);
+addEventListener("resize", show);
+show();
 )";
 
 }  // namespace tandem

@@ -76,7 +76,7 @@ struct Cell {
   std::optional<ModelInput> model;     // that the prediction is made from
   double bytes_per_iteration = 0;      // sent by all ranks together
   std::vector<Load> loads;             // during each repeat; empty where the system does not tell
-  std::vector<TimelineSpan> timeline;  // two iterations; empty where none was asked for
+  std::vector<TimelineSpan> timeline;  // two iterations near the mean
 
   std::string setting() const;  // "4 workers, link 1gbe"
   bool done() const { return failure.empty() && !repeats_ms.empty(); }

@@ -19,7 +19,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::int64_t kTimelineIterations = 12;  // of which two are shown, when all is warm
+constexpr std::int64_t kTimelineIterations = 12;  // of which two are shown
 
 // What a worker's mean iteration was spent on: its two threads side by side, of which the compute
 // thread waits for the other one.
@@ -256,12 +256,11 @@ void run_cell(const Plan& plan, Results& results, Cell& cell,
     }
     take_times(repeats, results, cell);
     results.extrapolate();
-    if (plan.wants_timeline(cell)) {
-      running("timeline");
-      run_program(plan.command(cell) + length(kTimelineIterations) + without_warmup(cell) +
-                  Words{"--trace", trace});
-      cell.timeline = excerpt(read_file(trace), kTimelineIterations, cell.workers);
-    }
+    running("timeline");
+    run_program(plan.command(cell) + length(kTimelineIterations) + without_warmup(cell) +
+                Words{"--trace", trace});
+    cell.timeline =
+        excerpt(read_file(trace), kTimelineIterations, cell.workers, cell.iteration_ms());
   } catch (const std::exception& e) {
     cell.failure = e.what();
   }

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "train/speedup/html.h"
@@ -36,26 +35,31 @@ bool fits(const std::string& text, double width) {
   return static_cast<double>(text.size()) * kCharacter + kMargin < width;
 }
 
+using Row = std::vector<const TimelineSpan*>;
+
+// Rows below each other, two for each rank that is added, on one scale of time.
 class Drawing {
  public:
-  explicit Drawing(const Cell& cell) : cell_(cell) {
-    from_ = HUGE_VAL;
-    to_ = -HUGE_VAL;
-    for (const TimelineSpan& span : cell.timeline) {
-      from_ = std::min(from_, span.begin);
-      to_ = std::max(to_, span.end);
-      ranks_.insert({span.rank, span.server});
-    }
-    to_ = std::max(to_, from_ + 1e-6);
+  Drawing(double from, double to) : from_(from), to_(std::max(to, from + 1e-6)) {}
+
+  // A rank's compute thread above its communication thread.
+  void add(const std::string& label, const std::vector<TimelineSpan>& timeline, int rank) {
+    const auto compute = spans_of(timeline, rank, false),
+               communication = spans_of(timeline, rank, true);
+    body_ += fmt::format("<text x=\"0\" y=\"{:.1f}\" font-weight=\"600\">{}</text>\n",
+                         y_ + kHeader + 12, escaped(label));
+    if (!compute.empty()) draw_iterations(compute);
+    y_ += kHeader;
+    if (!compute.empty()) draw_row("compute", compute);
+    draw_row("communicate", communication);
+    y_ += kGap;
   }
 
-  std::string svg() {
-    for (const auto& [rank, server] : ranks_) draw_rank(rank, server);
-    const std::string axis = draw_axis();
+  std::string svg(const std::string& title) const {
     return fmt::format(
-        "<svg class=\"timeline\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"Timeline of {}\" "
+        "<svg class=\"timeline\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\" "
         "font-family=\"inherit\" font-size=\"11\" fill=\"currentColor\">\n{}{}</svg>\n",
-        kWidth, y_ + kAxis, escaped(cell_.name), axis, body_);
+        kWidth, y_ + kAxis, escaped(title), draw_axis(), body_);
   }
 
  private:
@@ -63,9 +67,9 @@ class Drawing {
     return kGutter + (ms - from_) / (to_ - from_) * (kWidth - kGutter - kRight);
   }
 
-  std::vector<const TimelineSpan*> spans_of(int rank, bool communicates) const {
-    std::vector<const TimelineSpan*> spans;
-    for (const TimelineSpan& span : cell_.timeline)
+  static Row spans_of(const std::vector<TimelineSpan>& timeline, int rank, bool communicates) {
+    Row spans;
+    for (const TimelineSpan& span : timeline)
       if (span.rank == rank && span.communicates == communicates) spans.push_back(&span);
     // What happens during something else is drawn on top of it.
     std::ranges::stable_sort(spans, std::greater(), [](const TimelineSpan* span) {
@@ -74,22 +78,7 @@ class Drawing {
     return spans;
   }
 
-  void draw_rank(int rank, bool server) {
-    const auto compute = spans_of(rank, false), communication = spans_of(rank, true);
-    body_ += fmt::format("<text x=\"0\" y=\"{:.1f}\" font-weight=\"600\">{}</text>\n",
-                         y_ + kHeader + 12, server ? "server" : fmt::format("worker {}", rank));
-    if (!compute.empty()) {
-      draw_iterations(compute);
-      y_ += kHeader;
-      draw_row("compute", compute);
-    } else {
-      y_ += kHeader;
-    }
-    draw_row("communicate", communication);
-    y_ += kGap;
-  }
-
-  void draw_row(const char* name, const std::vector<const TimelineSpan*>& spans) {
+  void draw_row(const char* name, const Row& spans) {
     body_ +=
         fmt::format("<text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\" opacity=\"0.75\">{}</text>\n",
                     kGutter - 8, y_ + 12, name);
@@ -123,7 +112,7 @@ class Drawing {
   }
 
   // A bracket with the number above all that the compute thread did for an iteration.
-  void draw_iterations(const std::vector<const TimelineSpan*>& spans) {
+  void draw_iterations(const Row& spans) {
     std::map<std::int64_t, std::pair<double, double>> iterations;
     for (const TimelineSpan* span : spans) {
       const auto [at, added] =
@@ -159,17 +148,39 @@ class Drawing {
     return axis;
   }
 
-  const Cell& cell_;
   double from_, to_;
-  std::set<std::pair<int, bool>> ranks_;  // with whether it is a server
-  double y_ = 0;                          // of what is drawn next
+  double y_ = 0;  // of what is drawn next
   std::string body_;
 };
+
+double begin_of(const std::vector<TimelineSpan>& timeline) {
+  return std::ranges::min(timeline, {}, &TimelineSpan::begin).begin;
+}
+double end_of(const std::vector<TimelineSpan>& timeline) {
+  return std::ranges::max(timeline, {}, &TimelineSpan::end).end;
+}
 
 }  // namespace
 
 std::string timeline_svg(const Cell& cell) {
-  return cell.timeline.empty() ? "" : Drawing(cell).svg();
+  if (cell.timeline.empty()) return "";
+  Drawing drawing(begin_of(cell.timeline), end_of(cell.timeline));
+  std::map<int, bool> ranks;  // with whether it is a server
+  for (const TimelineSpan& span : cell.timeline) ranks[span.rank] = span.server;
+  for (const auto& [rank, server] : ranks)
+    drawing.add(server ? "server" : fmt::format("worker {}", rank), cell.timeline, rank);
+  return drawing.svg("Timeline of " + cell.name);
+}
+
+std::string timelines_on_one_scale(std::span<const Cell> cells) {
+  double longest = 0;
+  for (const Cell& cell : cells)
+    if (!cell.timeline.empty()) longest = std::max(longest, end_of(cell.timeline));
+  if (longest == 0) return "";
+  Drawing drawing(0, longest);
+  for (const Cell& cell : cells)
+    if (!cell.timeline.empty()) drawing.add(cell.name, cell.timeline, 0);
+  return drawing.svg("Worker 0 with each algorithm");
 }
 
 std::string timeline_legend() {
