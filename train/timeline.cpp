@@ -15,7 +15,7 @@ namespace {
 
 using Events = std::vector<Spans::Event>;
 
-constexpr std::string_view kLetters = "DFBUCAW";  // by SpanKind
+constexpr std::string_view kLetters = "DFBUCSAW";  // by SpanKind
 static_assert(kLetters.size() == kSpanNames.size());
 
 struct Extent {
@@ -175,7 +175,7 @@ std::string timeline_text(const RankReport& worker, std::int64_t cold, double me
   add("", drawing.scale());
   text += "  F forward, B backward, U update, D wait for data, W wait for communication\n";
   if (!worker.communication_events.empty())
-    text += "  A send and receive, with waiting for other ranks, C compress\n";
+    text += "  A send and receive, with waiting for other ranks, C compress, S sum\n";
   return text;
 }
 

@@ -15,6 +15,7 @@
 #include "tensor/cuda/cuda_backend.h"
 #include "tensor/error.h"
 #include "train/speedup/child.h"
+#include "train/version.h"
 
 namespace tandem {
 namespace {
@@ -42,7 +43,11 @@ std::string said_by(const std::vector<std::string>& command) {
 }
 
 // Version and commit of this build.
-std::string tandem_build() { return {}; }
+std::string tandem_build() {
+  const std::string commit = tandem_commit();
+  return fmt::format("{} ({})", tandem_version(),
+                     commit.empty() ? "unknown commit" : "commit " + commit);
+}
 
 }  // namespace
 
