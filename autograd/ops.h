@@ -21,6 +21,8 @@ Var conv2d_relu(Tape& tape, const Var& x, const Var& filter, const Var& bias,
 // Over windows of [n, h, w, c] images; see Pool in tensor/backend.h.
 Var max_pool(Tape& tape, const Var& x, const Pool& pool);
 Var average_pool(Tape& tape, const Var& x, const Pool& pool);
+// To [n, height, width, c], as torch.nn.AdaptiveAvgPool2d does; x itself where it is so large.
+Var adaptive_average_pool(Tape& tape, const Var& x, std::int64_t height, std::int64_t width);
 Var global_average_pool(Tape& tape, const Var& x);  // [n, h, w, c] to [n, c]
 
 // Batch normalisation over all but the last size, per channel. In training it uses the batch's own

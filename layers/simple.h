@@ -33,6 +33,18 @@ class AveragePool : public Layer {
   Pool pool_;
 };
 
+// To images of `height` x `width` pixels, whatever comes in.
+class AdaptiveAveragePool : public Layer {
+ public:
+  AdaptiveAveragePool(std::int64_t height, std::int64_t width) : height_(height), width_(width) {}
+  Var forward(Tape& tape, const Var& x) override {
+    return adaptive_average_pool(tape, x, height_, width_);
+  }
+
+ private:
+  std::int64_t height_, width_;
+};
+
 class ResponseNorm : public Layer {
  public:
   explicit ResponseNorm(const LocalResponseNorm& norm) : norm_(norm) {}

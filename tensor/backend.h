@@ -216,6 +216,12 @@ class Backend {
   virtual void average_pool(const Pool& pool, const Tensor& x, const Tensor& y) = 0;
   virtual void average_pool_gradient(const Pool& pool, const Tensor& dy, const Tensor& dx,
                                      bool accumulate) = 0;
+  // Means over as many windows as y[n, p, q, c] has, of nearly equal size: window i of p along h
+  // pixels is those from floor(i·h/p) to ceil((i+1)·h/p). They overlap where p does not divide h,
+  // and repeat pixels where p is larger.
+  virtual void adaptive_average_pool(const Tensor& x, const Tensor& y) = 0;
+  virtual void adaptive_average_pool_gradient(const Tensor& dy, const Tensor& dx,
+                                              bool accumulate) = 0;
   virtual void global_average_pool(const Tensor& x, const Tensor& y) = 0;  // to y[n, c]
   virtual void global_average_pool_gradient(const Tensor& dy, const Tensor& dx,
                                             bool accumulate) = 0;

@@ -11,6 +11,7 @@ namespace {
 
 constexpr Init kInit = Init::lecun_uniform;
 constexpr std::int64_t kLeast = 63;  // pixels: what leaves one behind the last pool
+constexpr std::int64_t kPooled = 6;  // what 224 pixels leave there
 
 struct Filters {
   std::int64_t count, window;
@@ -21,11 +22,11 @@ struct Filters {
 // What follows a convolution is counted in the names, too: Sequential in PyTorch counts all.
 class Features {
  public:
-  Features(const Shape& image, const Random& random) : shape_(image), random_(random) {}
+  Features(std::int64_t channels, const Random& random) : channels_(channels), random_(random) {}
 
   void add(const Filters& f) {
     layers_->add<Conv2d>(std::to_string(next_),
-                         Conv2d::Options{.in = shape_[2],
+                         Conv2d::Options{.in = channels_,
                                          .out = f.count,
                                          .window = f.window,
                                          .convolution = f.convolution,
@@ -38,22 +39,16 @@ class Features {
     if (f.norm)
       layers_->add<ResponseNorm>(std::to_string(next_++),
                                  LocalResponseNorm{.size = 5, .alpha = 5e-4, .beta = 0.75, .k = 2});
-    const Pool overlapping{.window = 3, .stride = 2};
-    if (f.pool) layers_->add<MaxPool>(std::to_string(next_++), overlapping);
-
-    const auto after = [&](std::int64_t size) {
-      const std::int64_t positions = f.convolution.positions(size, f.window);
-      return f.pool ? (positions - overlapping.window) / overlapping.stride + 1 : positions;
-    };
-    shape_ = {after(shape_[0]), after(shape_[1]), f.count};
+    if (f.pool) layers_->add<MaxPool>(std::to_string(next_++), Pool{.window = 3, .stride = 2});
+    channels_ = f.count;
   }
 
-  const Shape& shape() const { return shape_; }  // [h, w, c] of what comes out
+  std::int64_t channels() const { return channels_; }  // of what comes out
   std::unique_ptr<Sequential> take() { return std::move(layers_); }
 
  private:
   std::unique_ptr<Sequential> layers_ = std::make_unique<Sequential>();
-  Shape shape_;
+  std::int64_t channels_;
   Random random_;
   int next_ = 0;
 };
@@ -62,10 +57,10 @@ std::unique_ptr<Layer> make(std::initializer_list<Filters> filters, const Shape&
                             std::int64_t classes, std::uint64_t seed) {
   require_image("AlexNet", image, kLeast);
   const Random random(seed, Purpose::weights);
-  Features features(image, random.split(0));
+  Features features(image[2], random.split(0));
   for (const Filters& f : filters) features.add(f);
 
-  const Shape flat = features.shape();
+  const Shape flat{kPooled, kPooled, features.channels()};
   const Random r = random.split(1);
   auto classifier = std::make_unique<Sequential>();
   classifier->add<Dropout>("0", 0.5)
@@ -80,6 +75,7 @@ std::unique_ptr<Layer> make(std::initializer_list<Filters> filters, const Shape&
 
   auto model = std::make_unique<Sequential>();
   model->add("features", features.take())
+      .add<AdaptiveAveragePool>("avgpool", kPooled, kPooled)
       .add<Flatten>("flatten")
       .add("classifier", std::move(classifier));
   return model;

@@ -7,9 +7,10 @@
 
 namespace tandem {
 
-// AlexNet for images of 224 pixels, in its two forms. For other sizes, from 63 pixels on, the first
-// fully connected layer is as wide as what is left of the image; smaller ones are a UserError.
-// Parameters are named features.0.weight … classifier.6.bias.
+// AlexNet for images of 224 pixels, in its two forms. Of other sizes, from 63 pixels on, what the
+// convolutions leave is averaged to the 6 x 6 pixels that are left of 224, as torchvision does, so
+// the same weights serve for all. Smaller images are a UserError. Parameters are named
+// features.0.weight … classifier.6.bias.
 
 // "One weird trick" (Krizhevsky, 2014): 64-192-384-256-256 filters, no groups, no response
 // normalisation; what torchvision calls alexnet. 61,100,840 parameters for 1,000 classes.

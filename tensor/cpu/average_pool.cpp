@@ -26,6 +26,15 @@ struct Seeing {
   std::int64_t begin, end;
 };
 
+// Window `i` of `windows` over `size` pixels. With the two exchanged, it is the windows that see
+// pixel i: those that end behind it and do not begin behind it.
+struct Share {
+  Share(std::int64_t i, std::int64_t windows, std::int64_t size)
+      : begin(i * size / windows), end(((i + 1) * size + windows - 1) / windows) {}
+  std::int64_t count() const { return end - begin; }
+  std::int64_t begin, end;
+};
+
 template <class T>
 void scale(T factor, T* __restrict y, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) y[i] *= factor;
@@ -79,6 +88,52 @@ void average_pool_gradient(const Pool& pool, const Tensor& dy, const Tensor& dx,
               add = true;
             }
           if (!add) std::fill(out, out + c, T{0});  // no window sees it
+        }
+      }
+    });
+  });
+}
+
+void adaptive_average_pool(const Tensor& x, const Tensor& y, ThreadPool& threads) {
+  const std::int64_t h = x.size(1), w = x.size(2), c = x.size(3), p = y.size(1), q = y.size(2);
+  with_float_type(x.dtype(), [&]<class T>() {
+    threads.run_ranges(y.size(0) * p, rows_of(q * c), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t row = begin; row < end; ++row) {
+        const Share rows(row % p, p, h);
+        for (std::int64_t column = 0; column < q; ++column) {
+          const Share columns(column, q, w);
+          T* out = y.data<T>() + (row * q + column) * c;
+          std::fill(out, out + c, T{0});
+          for (std::int64_t r = rows.begin; r < rows.end; ++r)
+            kernels::add_rows(x.data<T>() + ((row / p * h + r) * w + columns.begin) * c, out,
+                              columns.count(), c);
+          scale(T{1} / static_cast<T>(rows.count() * columns.count()), out, c);
+        }
+      }
+    });
+  });
+}
+
+void adaptive_average_pool_gradient(const Tensor& dy, const Tensor& dx, bool accumulate,
+                                    ThreadPool& threads) {
+  const std::int64_t h = dx.size(1), w = dx.size(2), c = dx.size(3), p = dy.size(1), q = dy.size(2);
+  with_float_type(dy.dtype(), [&]<class T>() {
+    threads.run_ranges(dx.size(0) * h, rows_of(w * c), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t row = begin; row < end; ++row) {
+        const Share rows(row % h, h, p);
+        for (std::int64_t column = 0; column < w; ++column) {
+          const Share columns(column, w, q);
+          T* out = dx.data<T>() + (row * w + column) * c;
+          bool add = accumulate;
+          for (std::int64_t r = rows.begin; r < rows.end; ++r)
+            for (std::int64_t s = columns.begin; s < columns.end; ++s) {
+              const T* in = dy.data<T>() + ((row / h * p + r) * q + s) * c;
+              const T share =
+                  T{1} / static_cast<T>(Share(r, p, h).count() * Share(s, q, w).count());
+              kernels::with_accumulate(
+                  add, [&]<bool kAccumulate>() { put_scaled<kAccumulate>(share, in, out, c); });
+              add = true;
+            }
         }
       }
     });

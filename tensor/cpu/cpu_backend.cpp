@@ -171,6 +171,15 @@ void CpuBackend::average_pool_gradient(const Pool& pool, const Tensor& dy, const
   tandem::average_pool_gradient(pool, dy, dx, accumulate, threads_);
 }
 
+void CpuBackend::adaptive_average_pool(const Tensor& x, const Tensor& y) {
+  tandem::adaptive_average_pool(x, y, threads_);
+}
+
+void CpuBackend::adaptive_average_pool_gradient(const Tensor& dy, const Tensor& dx,
+                                                bool accumulate) {
+  tandem::adaptive_average_pool_gradient(dy, dx, accumulate, threads_);
+}
+
 void CpuBackend::global_average_pool(const Tensor& x, const Tensor& y) {
   tandem::global_average_pool(x, y, threads_);
 }

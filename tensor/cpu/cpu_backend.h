@@ -47,6 +47,8 @@ class CpuBackend : public Backend {
   void average_pool(const Pool& pool, const Tensor& x, const Tensor& y) override;
   void average_pool_gradient(const Pool& pool, const Tensor& dy, const Tensor& dx,
                              bool accumulate) override;
+  void adaptive_average_pool(const Tensor& x, const Tensor& y) override;
+  void adaptive_average_pool_gradient(const Tensor& dy, const Tensor& dx, bool accumulate) override;
   void global_average_pool(const Tensor& x, const Tensor& y) override;
   void global_average_pool_gradient(const Tensor& dy, const Tensor& dx, bool accumulate) override;
 

@@ -13,6 +13,9 @@ void max_pool_gradient(const Pool& pool, const Tensor& winners, const Tensor& dy
 void average_pool(const Pool& pool, const Tensor& x, const Tensor& y, ThreadPool& threads);
 void average_pool_gradient(const Pool& pool, const Tensor& dy, const Tensor& dx, bool accumulate,
                            ThreadPool& threads);
+void adaptive_average_pool(const Tensor& x, const Tensor& y, ThreadPool& threads);
+void adaptive_average_pool_gradient(const Tensor& dy, const Tensor& dx, bool accumulate,
+                                    ThreadPool& threads);
 void global_average_pool(const Tensor& x, const Tensor& y, ThreadPool& threads);
 void global_average_pool_gradient(const Tensor& dy, const Tensor& dx, bool accumulate,
                                   ThreadPool& threads);

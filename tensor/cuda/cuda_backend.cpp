@@ -211,6 +211,14 @@ class CudaBackend : public Backend {
     cuda::average_pool_gradient(queue(), type_of(dx), pool_shape(pool, dx, dy), dy.raw(), dx.raw(),
                                 accumulate);
   }
+  void adaptive_average_pool(const Tensor& x, const Tensor& y) override {
+    cuda::adaptive_average_pool(queue(), type_of(x), pool_shape({}, x, y), x.raw(), y.raw());
+  }
+  void adaptive_average_pool_gradient(const Tensor& dy, const Tensor& dx,
+                                      bool accumulate) override {
+    cuda::adaptive_average_pool_gradient(queue(), type_of(dx), pool_shape({}, dx, dy), dy.raw(),
+                                         dx.raw(), accumulate);
+  }
   void global_average_pool(const Tensor& x, const Tensor& y) override {
     cuda::global_average_pool(queue(), type_of(x), x.raw(), y.raw(), x.size(0),
                               x.size(1) * x.size(2), x.size(3));

@@ -39,6 +39,20 @@ TEST_CASE("gradient: max, average and global pooling") {
   });
 }
 
+TEST_CASE("gradient: adaptive pooling, also of images that are smaller than what is wanted") {
+  for (const auto& [h, w] : {std::pair<std::int64_t, std::int64_t>{5, 7}, {3, 4}, {2, 1}, {6, 8}})
+    check_gradients({{2, h, w, 3}}, [&](Tape& t, const auto& x) {
+      const Var y = adaptive_average_pool(t, x[0], 3, 4);
+      CHECK(y.value.shape() == Shape{2, 3, 4, 3});
+      return add(t, y, adaptive_average_pool(t, x[0], 3, 4));
+    });
+  Tape tape;
+  tape.begin(Tape::Mode::training, Random(1));
+  const Var x{tensor(std::vector<double>(12, 1), {1, 3, 4, 1})};
+  CHECK(adaptive_average_pool(tape, x, 3, 4).value.raw() == x.value.raw());  // nothing to do
+  CHECK_THROWS_AS(adaptive_average_pool(tape, x, 0, 4), std::logic_error);
+}
+
 TEST_CASE("gradient: pooling adds to what another use has left") {
   check_gradients({{2, 4, 4, 3}}, [](Tape& t, const auto& x) {
     return add(t, max_pool(t, x[0], {}), average_pool(t, x[0], {}));

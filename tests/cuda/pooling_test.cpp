@@ -1,4 +1,6 @@
 // Pooling of the GPU beside the CPU's.
+#include <array>
+
 #include "tests/cuda/compare.h"
 
 using namespace tandem;
@@ -98,6 +100,33 @@ TEST_CASE("cuda: kernel: means of windows and their gradient") {
       check_near(dx, tolerance_of_stored(sides.dtype), typical / static_cast<double>(pool.stride));
     }
   });
+}
+
+TEST_CASE("cuda: kernel: means of windows as many as are wanted") {
+  for (const Precision precision : kTypes) {
+    const Sides sides(precision);
+    for (const std::int64_t channels : {1, 12, 256})
+      for (const auto& [h, w, p, q] : {std::array<std::int64_t, 4>{1, 1, 6, 6},
+                                       {3, 5, 6, 6},
+                                       {13, 7, 6, 6},
+                                       {12, 6, 6, 6},
+                                       {7, 9, 1, 2},
+                                       {40, 33, 5, 7}}) {
+        const Shape shape{3, h, w, channels}, y_shape{3, p, q, channels};
+        CAPTURE(fmt::format("{} {} to {}", name_of(precision), shape, y_shape));
+        const Both x = sides.random(shape, 1), y = sides.random(y_shape, 2);
+        const Both dy = sides.random(y_shape, 3), dx = sides.random(shape, 4);
+        const double typical = 1 / std::sqrt(static_cast<double>((h / p + 1) * (w / q + 1)));
+        sides.run([&](Backend& b, auto of) { b.adaptive_average_pool(of(x), of(y)); });
+        check_near(y, tolerance_of_stored(sides.dtype), typical);
+        for (const bool accumulate : {true, false}) {
+          sides.run([&](Backend& b, auto of) {
+            b.adaptive_average_pool_gradient(of(dy), of(dx), accumulate);
+          });
+          check_near(dx, tolerance_of_stored(sides.dtype), typical);
+        }
+      }
+  }
 }
 
 TEST_CASE("cuda: kernel: means of whole images") {

@@ -115,6 +115,18 @@ TEST_CASE("models: AlexNet in both forms") {
   }
 }
 
+TEST_CASE("models: AlexNet's weights have the same shapes for images of all sizes") {
+  for (const auto make : {alexnet_owt, alexnet_classic}) {
+    const auto usual = make(kImageNet, 10, 1);
+    for (const Shape& image : {Shape{63, 63, 3}, {64, 200, 3}, {227, 227, 3}, {500, 300, 3}}) {
+      const auto other = make(image, 10, 1);
+      CHECK(shapes(*other) == shapes(*usual));
+      for (const auto& [name, p] : other->parameters())
+        if (name == "classifier.1.weight") CHECK(p->image == Shape{6, 6, 256});
+    }
+  }
+}
+
 TEST_CASE("models: residual nets have torchvision's counts") {
   const std::map<int, std::int64_t> counts = {
       {18, 11'689'512}, {34, 21'797'672}, {50, 25'557'032}, {101, 44'549'160}, {152, 60'192'808}};

@@ -1,6 +1,7 @@
 // Pooling beside obvious loops, beside PyTorch, and with different numbers of threads.
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -185,6 +186,57 @@ TEST_CASE("pooling: means and their gradient") {
   });
 }
 
+TEST_CASE("pooling: means over as many windows as are wanted, as PyTorch has them") {
+  const Device device = cpu_device(2);
+  for (const Dtype dtype : {Dtype::f32, Dtype::f64})
+    for (const auto& [h, w, p, q] : {std::array<std::int64_t, 4>{6, 6, 6, 6},
+                                     {1, 1, 6, 6},
+                                     {1, 3, 6, 6},
+                                     {5, 4, 6, 6},
+                                     {13, 7, 6, 6},
+                                     {12, 18, 6, 6},
+                                     {9, 7, 1, 1},
+                                     {37, 29, 5, 8}}) {
+      CAPTURE(fmt::format("{} x {} to {} x {}", h, w, p, q));
+      const Shape shape{3, h, w, 5}, pooled_shape{3, p, q, 5};
+      const Tensor x = random_tensor(shape, 1, dtype, device);
+      const Tensor y = random_tensor(pooled_shape, 2, dtype, device), dy = y.clone();
+      const Tensor dx = random_tensor(shape, 3, dtype, device);
+      const auto vx = host(x), vdy = host(dy);
+      auto sum = host(dx);
+      std::vector<double> mean(vdy.size()), gradient(vx.size());
+      // torch.nn.AdaptiveAvgPool2d: from floor(i·size/windows) to ceil((i+1)·size/windows).
+      const auto begin = [](std::int64_t i, std::int64_t windows, std::int64_t size) {
+        return static_cast<std::int64_t>(
+            std::floor(static_cast<double>(i * size) / static_cast<double>(windows)));
+      };
+      const auto end = [](std::int64_t i, std::int64_t windows, std::int64_t size) {
+        return static_cast<std::int64_t>(
+            std::ceil(static_cast<double>((i + 1) * size) / static_cast<double>(windows)));
+      };
+      for (std::int64_t n = 0; n < 3; ++n)
+        for (std::int64_t i = 0; i < p; ++i)
+          for (std::int64_t j = 0; j < q; ++j)
+            for (std::int64_t r = begin(i, p, h); r < end(i, p, h); ++r)
+              for (std::int64_t s = begin(j, q, w); s < end(j, q, w); ++s)
+                for (std::int64_t c = 0; c < 5; ++c) {
+                  const auto to = static_cast<std::size_t>(((n * p + i) * q + j) * 5 + c);
+                  const auto from = static_cast<std::size_t>(((n * h + r) * w + s) * 5 + c);
+                  const auto pixels = static_cast<double>((end(i, p, h) - begin(i, p, h)) *
+                                                          (end(j, q, w) - begin(j, q, w)));
+                  mean[to] += vx[from] / pixels;
+                  gradient[from] += vdy[to] / pixels;
+                  sum[from] += vdy[to] / pixels;
+                }
+      device.backend().adaptive_average_pool(x, y);
+      check_close(y, mean, 1e-5);
+      device.backend().adaptive_average_pool_gradient(dy, dx, true);
+      check_close(dx, sum, 1e-5);
+      device.backend().adaptive_average_pool_gradient(dy, dx, false);
+      check_close(dx, gradient, 1e-5);
+    }
+}
+
 TEST_CASE("pooling: the mean of whole images") {
   const Device device = cpu_device(2);
   for (const Dtype dtype : {Dtype::f32, Dtype::f64})
@@ -258,6 +310,11 @@ TEST_CASE("pooling: the bits do not depend on the number of threads") {
     backend.average_pool(pool, x, y);
     keep(y);
     backend.average_pool_gradient(pool, y, dx, true);
+    keep(dx);
+    const Tensor shares = Tensor::empty({5, 6, 6, 70}, Dtype::f32, device);
+    backend.adaptive_average_pool(x, shares);
+    keep(shares);
+    backend.adaptive_average_pool_gradient(shares, dx, true);
     keep(dx);
     backend.global_average_pool(x, means);
     keep(means);

@@ -51,6 +51,58 @@ __global__ void __launch_bounds__(kThreads)
   put(dx + pool.in(at.image, at.row, at.column) + at.vector * N, sum, accumulate);
 }
 
+// Window `i` of `windows` over `size` pixels. With the two exchanged, it is the windows that see
+// pixel i.
+struct Share {
+  __device__ Share(int i, int windows, int size)
+      : begin(i * size / windows), end(((i + 1) * size + windows - 1) / windows) {}
+  __device__ int count() const { return end - begin; }
+  int begin, end;
+};
+
+template <class T, int N>
+__global__ void __launch_bounds__(kThreads)
+    adaptive_average_pool_kernel(Pooling pool, Places places, unsigned threads, const T* x, T* y) {
+  Places::Place at;
+  if (!places.find(threads, at)) return;
+  const Share rows(at.row, pool.out_height, pool.height);
+  const Share columns(at.column, pool.out_width, pool.width);
+  float sum[N] = {};
+  for (int row = rows.begin; row < rows.end; ++row)
+    for (int column = columns.begin; column < columns.end; ++column) {
+      float values[N];
+      load_floats(x + pool.in(at.image, row, column) + at.vector * N, values);
+#pragma unroll
+      for (int k = 0; k < N; ++k) sum[k] += values[k];
+    }
+  const float share = __frcp_rn(static_cast<float>(rows.count() * columns.count()));
+#pragma unroll
+  for (int k = 0; k < N; ++k) sum[k] *= share;
+  store_floats(y + pool.out(at.image, at.row, at.column) + at.vector * N, sum);
+}
+
+template <class T, int N>
+__global__ void __launch_bounds__(kThreads)
+    adaptive_average_pool_gradient_kernel(Pooling pool, Places places, unsigned threads,
+                                          const T* dy, T* dx, bool accumulate) {
+  Places::Place at;
+  if (!places.find(threads, at)) return;
+  const Share rows(at.row, pool.height, pool.out_height);
+  const Share columns(at.column, pool.width, pool.out_width);
+  float sum[N] = {};
+  for (int row = rows.begin; row < rows.end; ++row)
+    for (int column = columns.begin; column < columns.end; ++column) {
+      const int pixels = Share(row, pool.out_height, pool.height).count() *
+                         Share(column, pool.out_width, pool.width).count();
+      const float share = __frcp_rn(static_cast<float>(pixels));
+      float values[N];
+      load_floats(dy + pool.out(at.image, row, column) + at.vector * N, values);
+#pragma unroll
+      for (int k = 0; k < N; ++k) sum[k] += values[k] * share;
+    }
+  put(dx + pool.in(at.image, at.row, at.column) + at.vector * N, sum, accumulate);
+}
+
 // A block has some columns of one image's [pixels, channels].
 template <class T, int N>
 __global__ void __launch_bounds__(kThreads)
@@ -123,6 +175,40 @@ void average_pool_gradient(const Queue& on, Type type, const PoolShape& shape, c
     for_images(shape.images, places, "average_pool_gradient",
                [&](std::int64_t image, unsigned threads, unsigned blocks) {
                  average_pool_gradient_kernel<T, N><<<blocks, kThreads, 0, on.stream>>>(
+                     pool, places, threads, static_cast<const T*>(dy) + image * out_image,
+                     static_cast<T*>(dx) + image * in_image, accumulate);
+               });
+  });
+}
+
+void adaptive_average_pool(const Queue& on, Type type, const PoolShape& shape, const void* x,
+                           void* y) {
+  const Pooling pool(shape);
+  const std::int64_t in_image = shape.height * shape.width * shape.channels,
+                     out_image = shape.out_height * shape.out_width * shape.channels;
+  if (out_image == 0) return;
+  with_vectors(type, shape.channels, [&]<class T, int N>() {
+    const Places places(shape.out_height, shape.out_width, shape.channels / N);
+    for_images(shape.images, places, "adaptive_average_pool",
+               [&](std::int64_t image, unsigned threads, unsigned blocks) {
+                 adaptive_average_pool_kernel<T, N><<<blocks, kThreads, 0, on.stream>>>(
+                     pool, places, threads, static_cast<const T*>(x) + image * in_image,
+                     static_cast<T*>(y) + image * out_image);
+               });
+  });
+}
+
+void adaptive_average_pool_gradient(const Queue& on, Type type, const PoolShape& shape,
+                                    const void* dy, void* dx, bool accumulate) {
+  const Pooling pool(shape);
+  const std::int64_t in_image = shape.height * shape.width * shape.channels,
+                     out_image = shape.out_height * shape.out_width * shape.channels;
+  if (in_image == 0) return;
+  with_vectors(type, shape.channels, [&]<class T, int N>() {
+    const Places places(shape.height, shape.width, shape.channels / N);
+    for_images(shape.images, places, "adaptive_average_pool_gradient",
+               [&](std::int64_t image, unsigned threads, unsigned blocks) {
+                 adaptive_average_pool_gradient_kernel<T, N><<<blocks, kThreads, 0, on.stream>>>(
                      pool, places, threads, static_cast<const T*>(dy) + image * out_image,
                      static_cast<T*>(dx) + image * in_image, accumulate);
                });

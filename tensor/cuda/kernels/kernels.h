@@ -103,6 +103,11 @@ void max_pool_gradient(const Queue& on, Type type, const PoolShape& shape,
 void average_pool(const Queue& on, Type type, const PoolShape& shape, const void* x, void* y);
 void average_pool_gradient(const Queue& on, Type type, const PoolShape& shape, const void* dy,
                            void* dx, bool accumulate);
+// window, stride and padding are not used.
+void adaptive_average_pool(const Queue& on, Type type, const PoolShape& shape, const void* x,
+                           void* y);
+void adaptive_average_pool_gradient(const Queue& on, Type type, const PoolShape& shape,
+                                    const void* dy, void* dx, bool accumulate);
 void global_average_pool(const Queue& on, Type type, const void* x, void* y, std::int64_t images,
                          std::int64_t pixels, std::int64_t channels);
 void global_average_pool_gradient(const Queue& on, Type type, const void* dy, void* dx,
