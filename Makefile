@@ -115,8 +115,11 @@ untested := $(if $(variant),bench_compress bench_kernels bench_link)
 tests: $(BUILD)/tandem_tests $(BUILD)/tandem.pc $(filter-out $(addprefix $(BUILD)/,$(untested)),$(programs)) $(BUILD)/cifar_from_png $(if $(cuda_test_src),$(BUILD)/cuda_tests)
 tests-gpu: $(addprefix $(BUILD)/,cuda_tests $(nets))
 
-$(programs): $(BUILD)/%: $(BUILD)/obj/apps/%/main.o $(BUILD)/libtandem.a $(BUILD)/link_flags
+$(programs): $(BUILD)/%: $(BUILD)/obj/apps/%/main.o $(BUILD)/libtandem.a $(BUILD)/link_flags | results
 	$(link)
+# Where the commands of README and docs/ write to.
+results:
+	@mkdir -p $@
 $(BUILD)/bench_kernels: private ld_libs += -lbenchmark
 $(BUILD)/tandem_tests: $(call object,$(test_src)) $(BUILD)/libtandem.a $(BUILD)/sources $(BUILD)/link_flags
 	$(link)

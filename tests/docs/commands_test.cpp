@@ -3,8 +3,9 @@
 //
 // Commands stand in blocks of ```sh, one on a line; a backslash at its end continues it. They run
 // in a folder of their own per document, where build/ is the folder of these programs and datasets/
-// the repository's: what they write does not touch the tree. A block that begins with "# on a
-// cluster" is not run, but its programs and options must exist.
+// the repository's: what they write does not touch the tree, and must be in results/, which git
+// ignores. A block that begins with "# on a cluster" or "# takes minutes" is not run, but its
+// programs and options must exist.
 #include <doctest/doctest.h>
 
 #include <regex>
@@ -39,8 +40,10 @@ bool mentions(const std::string& command, const std::string& what) {
   return command.find(what) != std::string::npos;
 }
 
-bool is_for_cluster(const CodeBlock& block) {
-  return !block.lines.empty() && block.lines[0].starts_with("# on a cluster");
+bool is_run(const CodeBlock& block) {
+  return block.language == "sh" && !block.lines.empty() &&
+         !block.lines[0].starts_with("# on a cluster") &&
+         !block.lines[0].starts_with("# takes minutes");
 }
 
 // Without comments; continued lines in one.
@@ -85,6 +88,13 @@ void run(const std::string& command, const fs::path& folder) {
   CAPTURE(r.err);
   CHECK(r.status == 0);
   CHECK(!r.out.empty());
+}
+
+// What stands in a folder, by name.
+std::set<std::string> contents(const fs::path& folder) {
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder)) names.insert(entry.path().filename());
+  return names;
 }
 
 // Every option behind a program's name must be one of its own.
@@ -136,10 +146,13 @@ TEST_CASE("docs: every command runs") {
       fs::create_directory_symlink(build_folder(), folder / "build");
       if (fs::exists("datasets"))
         fs::create_directory_symlink(fs::absolute("datasets"), folder / "datasets");
+      fs::create_directory(folder / "results");
+      const std::set<std::string> before = contents(folder.path());
       for (const CodeBlock& block : read_document(path).blocks)
-        if (block.language == "sh" && !is_for_cluster(block))
+        if (is_run(block))
           for (const std::string& command : commands_of(block))
             if (can_run_here(command)) run(command, folder.path());
+      CHECK(contents(folder.path()) == before);
     }
 }
 
@@ -153,14 +166,32 @@ TEST_CASE("docs: commands stand in blocks that say whether they are run") {
       }
 }
 
-TEST_CASE("docs: commands for a cluster name programs and options that exist") {
+TEST_CASE("docs: commands that are not run name programs and options that exist") {
   for (const fs::path& path : documents_in("docs", false))
     for (const CodeBlock& block : read_document(path).blocks)
-      if (block.language == "sh" && is_for_cluster(block))
+      if (block.language == "sh" && !is_run(block))
         for (const std::string& command : commands_of(block)) {
           CAPTURE(path);
           check_options(command);
         }
+}
+
+TEST_CASE("docs: what commands write goes to the folder that git ignores") {
+  static const std::regex output("--(save|summary|metrics|trace|out) (\\S+)");
+  std::vector<fs::path> paths = documents_in("docs", false);
+  paths.push_back("README.md");
+  int seen = 0;
+  for (const fs::path& path : paths)
+    for (const CodeBlock& block : read_document(path).blocks)
+      for (const std::string& line : block.lines)
+        for (std::sregex_iterator at(line.begin(), line.end(), output), end; at != end; ++at) {
+          CAPTURE(path);
+          CAPTURE(line);
+          CHECK((*at)[2].str().starts_with("results/"));
+          ++seen;
+        }
+  CHECK(seen > 5);
+  CHECK(read_bytes(".gitignore").find("/results/\n") != std::string::npos);
 }
 
 TEST_CASE("docs: relative links point to files that exist") {
