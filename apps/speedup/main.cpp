@@ -109,9 +109,7 @@ bool parse(int argc, char** argv, Options& o) {
                   "still that of all --iterations, without a link. Default:\n"
                   "all")
       ->transform(whole(1, kMost));
-  add("--repeats", plan.repeats, "N",
-      "Timed trainings per cell, of which the median counts;\n"
-      "the faster one of two")
+  add("--repeats", plan.repeats, "N", "Timed trainings per cell, which all count alike")
       ->transform(whole(1, kMost));
   add("--tests", plan.tests, "N",
       "How often the weights are tested, in one more training\n"

@@ -247,7 +247,7 @@ TEST_CASE("report: everything is in it, escaped, and nothing is loaded from else
   Results results = example_results();
   results.cells[0].loads = {{.others = 0.5}};
   const std::string html = report_html(results, folder.path());
-  CHECK(count(html, "* PS-Sync was disturbed: other programs took 50% of the cores&#39; time.") ==
+  CHECK(count(html, "PS-Sync* was disturbed: other programs took 50% of the cores&#39; time.") ==
         1);
   for (const Algorithm& algorithm : all_algorithms())
     CHECK(html.find("</span>" + algorithm.name + "</th>") != std::string::npos);
@@ -298,6 +298,7 @@ TEST_CASE("report: figures are drawn and a browser shows them") {
   }
   const std::string accuracy = read_bytes(out / "accuracy.svg");
   const std::string links = read_bytes(out / "links.svg");
+  CHECK(count(read_bytes(out / "breakdown.svg"), "slowest repeat</title>") == 1);
   for (const Algorithm& algorithm : all_algorithms()) {
     CAPTURE(algorithm.name);
     const bool failed = algorithm.name == results.cells[2].name;

@@ -6,6 +6,19 @@
 #include "train/speedup/figure_scripts.h"
 
 namespace tandem {
+namespace {
+
+// 1, 2 and 5 of every power of ten in between.
+std::string logarithmic_tics(double from, double to) {
+  std::string tics;
+  for (double power = std::pow(10, std::floor(std::log10(from))); power <= to; power *= 10)
+    for (const int factor : {1, 2, 5})
+      if (const double at = factor * power; at >= from && at <= to)
+        tics += fmt::format("{}\"{:g}\" {:g}", tics.empty() ? "" : ", ", at, at);
+  return fmt::format("set xtics ({})\n", tics);
+}
+
+}  // namespace
 
 // By time on the left, by iteration on the right. Time is logarithmic: algorithms that differ by a
 // factor of nine are all to be seen, and the same factor is the same distance everywhere.
@@ -48,12 +61,13 @@ std::optional<GnuplotFigure> accuracy_figure(const Results& results,
   script += fmt::format(
       "set multiplot\nset ylabel \"test accuracy, %\"\nset yrange [0<*:*<100]\n{}"
       "set title {}\nunset key\nset xlabel \"seconds of training{}\"\n"
-      "set logscale x\nset xrange [{:.6g}:{:.6g}]\n{}\n",
+      "set logscale x\nset xrange [{:.6g}:{:.6g}]\n{}{}\n",
       margins(kLeftPanel), gnuplot_quoted(fmt::format("by time ({})", cells[0]->setting())),
       results.extrapolates() ? ": iterations × their mean time" : "", 0.9 * shortest, longest,
-      by_time);
+      logarithmic_tics(0.9 * shortest, longest), by_time);
   script += fmt::format(
-      "unset ylabel\nunset logscale x\n{}{}set title \"by iteration\"\nset xlabel \"iterations\"\n"
+      "unset ylabel\nunset logscale x\nset xtics autofreq\n{}{}set title \"by iteration\"\nset "
+      "xlabel \"iterations\"\n"
       "set xrange [0:*]\n{}\nunset multiplot\n",
       margins(kRightPanel), kKeyBeside, by_iteration);
   figure.panels = {names, names};

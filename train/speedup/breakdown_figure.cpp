@@ -68,16 +68,15 @@ std::optional<GnuplotFigure> breakdown_figure(std::span<const Cell> setting) {
     const auto [least, most] = std::ranges::minmax(cells[i]->repeats_ms);
     if (cells[i]->repeats_ms.size() < 2) continue;
     whiskers = true;
-    script += fmt::format("{:.6g} {:.6g} {:.6g} {:.6g}\n", middle(i), cells[i]->iteration_ms(),
-                          least, most);
+    script += fmt::format("{:.6g} {:.6g} {:.6g}\n", middle(i), least, most - least);
     tops[i] = std::max(tops[i], most);
   }
   script += "end\n";
   if (whiskers) {
     plots +=
-        ", \\\n  $repeats using 1:2:3:4 with yerrorbars pointtype 0 linecolor rgb ink linewidth "
-        "1.5 "
-        "title \"repeats\"";
+        ", \\\n  $repeats using 1:2:(0):3 with vectors heads size screen 0.004,90 linecolor rgb "
+        "ink "
+        "linewidth 1.5 title \"repeats\"";
     titles.push_back("from the fastest to the slowest repeat");
   }
   double highest = 0;

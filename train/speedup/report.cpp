@@ -180,10 +180,12 @@ std::string tables(const Results& results, const std::vector<Group>& groups) {
                     of_setting(group[0].setting()), place(group[0]), head(columns));
     for (const Cell& cell : group) html += row(columns, cell, &cell == fastest(group));
     html += "</tbody></table></div>\n";
+    std::string disturbed;
     for (const Cell& cell : group)
       if (cell.done() && !cell.disturbed().empty())
-        html += fmt::format("<p class=\"missing\">* {} was disturbed: {}.</p>\n",
-                            escaped(cell.name), escaped(cell.disturbed()));
+        disturbed += fmt::format("<li>{}* was disturbed: {}.</li>\n", escaped(cell.name),
+                                 escaped(cell.disturbed()));
+    if (!disturbed.empty()) html += fmt::format("<ul class=\"missing\">\n{}</ul>\n", disturbed);
     html += "</div>\n";
   }
   return html;

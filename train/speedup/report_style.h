@@ -20,7 +20,7 @@ inline constexpr std::string_view kReportStyle = R"(
 * { box-sizing: border-box; }
 html { -webkit-text-size-adjust: 100%; }
 body {
-  margin: 0 auto; padding: 2.5rem 1.5rem 4rem; max-width: 80rem;
+  margin: 0 auto; padding: 2.5rem 1.5rem 4rem; max-width: 92rem;
   background: var(--ground); color: var(--ink);
   font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif;
 }
@@ -52,7 +52,7 @@ code { font: .9em/1.4 ui-monospace, "SFMono-Regular", Menlo, "DejaVu Sans Mono",
 [hidden] { display: none !important; }
 table { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums; }
 .wide { width: 100%; }
-th, td { padding: .4rem .6rem; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--line); }
+th, td { padding: .4rem .5rem; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--line); }
 th { font-weight: 600; vertical-align: bottom; }
 .wide thead tr:first-child th { border-bottom: 0; padding-bottom: 0; }
 thead .group { text-align: center; color: var(--soft); font-weight: 500; }
@@ -72,6 +72,7 @@ figcaption { max-width: 46rem; font-size: .925rem; color: var(--soft); margin-to
 .legend { max-width: none; font-size: .9rem; }
 .legend span { display: inline-block; margin-right: 1rem; }
 .legend svg { vertical-align: -1px; }
+ul.missing { list-style: none; }
 .missing { padding: .75rem 1rem; background: var(--panel); border-left: 3px solid var(--bad); }
 dl { display: grid; grid-template-columns: minmax(8rem, max-content) 1fr; gap: .35rem 1.25rem; margin: .75rem 0; }
 dt { font-weight: 600; }

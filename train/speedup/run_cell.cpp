@@ -37,7 +37,7 @@ Breakdown breakdown_of(const Json& summary) {
   // A GPU's own clock can be ahead of the host's by a little.
   const double ahead = std::max(1.0, b.iteration() / mean);
   for (double* ms_of : {&b.compute, &b.compress, &b.exposed}) *ms_of /= ahead;
-  b.other = mean - b.iteration();
+  b.other = std::max(0.0, mean - b.iteration());
   return b;
 }
 
