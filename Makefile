@@ -293,16 +293,18 @@ clean:
 	rm -rf build
 
 help:
-	@echo "make              all programs, into build/"
-	@echo "make demo         set up, build, get data, train with each algorithm, compare (about 4 minutes)"
+	@echo "Minutes are those of two cores without CUDA, from nothing built; what is built is not built again."
+	@echo
+	@echo "make              all programs, into build/ (about 4 minutes)"
+	@echo "make demo         set up, build, get data, train with each algorithm, compare (about 7 minutes)"
 	@echo "make tables       speedup tables of MNIST-MLP and CIFAR-Convex with figures and report, into results/"
-	@echo "                  (10 minutes); make tables-gpu: of all benchmarks, on a GPU"
-	@echo "make check        set up, build and run all tests, also under sanitizers"
+	@echo "                  (about 15 minutes); make tables-gpu: of all benchmarks, on a GPU"
+	@echo "make check        set up, build and run all tests, also under sanitizers (about 25 minutes)"
 	@echo "make test         build and run the tests in one variant (SAN=thread, DEBUG=1, …)"
 	@echo "make check-gpu    build and run the tests that need a GPU, also under compute-sanitizer"
 	@echo "make check-netns  compare the emulated link with shaped network namespaces (needs root)"
 	@echo "make bench        time kernels, compressors, links, all-reduce (beside MPI's) and a training step"
-	@echo "                  (beside PyTorch's, if it is installed)"
+	@echo "                  (beside PyTorch's, if it is installed; about 15 minutes)"
 	@echo "make bench-gpu    time a training step of every model on a GPU, beside PyTorch's"
 	@echo "make bench-peers  time four workers on shaped network namespaces, beside PyTorch's DDP over gloo (needs root)"
 	@echo "make bench-peers-gpu  time four workers on one GPU, beside PyTorch's DDP over gloo"

@@ -55,6 +55,18 @@ TEST_CASE("make: check with CUDA keeps it out of the sanitized tests") {
   CHECK(has(said, "\n--no-print-directory SAN=address,undefined CUDA=0 tests\n"));
 }
 
+TEST_CASE("make: help says how long the targets that people wait for take") {
+  const std::string help = make({"-s", "help"}).out;
+  for (const char* target :
+       {"make  ", "make demo ", "make tables ", "make check ", "make bench "}) {
+    CAPTURE(target);
+    const std::size_t at = help.find(target);
+    REQUIRE(at != std::string::npos);
+    // Some are told in two lines.
+    CHECK(has(help.substr(at, help.find("\nmake ", at + 1) - at), "minutes"));
+  }
+}
+
 TEST_CASE("make: a target builds the programs that it runs, and no others") {
   const auto built_by = [](const char* target) {
     return make({"-n", "CUDA=1", "MAKE=echo", target}).out;
