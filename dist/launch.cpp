@@ -53,6 +53,8 @@ class FirstFailure {
     } catch (const std::logic_error& e) {
       failure =
           std::make_exception_ptr(std::logic_error(fmt::format("rank {}: {}", rank, e.what())));
+    } catch (const Diverged& e) {
+      failure = std::make_exception_ptr(Diverged("rank {}: {}", rank, e.what()));
     } catch (const std::exception& e) {
       failure = std::make_exception_ptr(SystemError("rank {}: {}", rank, e.what()));
     }
@@ -108,6 +110,9 @@ void run_under_mpi(const RankOptions& o, const std::function<void(Communication&
   ThreadPool helpers(communication_threads(mpi_launch()->local_size));
   Communication communication([&] { return prepare(open_mpi(), o, helpers); });
   const auto abort = [&](int status) { communication.call([&] { abort_mpi(status); }); };
+  const auto say = [&](const std::exception& e) {
+    fmt::print(stderr, "{}: rank {}: {}\n", o.app, communication.transport().rank(), e.what());
+  };
   try {
     body(communication);
     communication.call([] { close_mpi(); });
@@ -117,8 +122,11 @@ void run_under_mpi(const RankOptions& o, const std::function<void(Communication&
   } catch (const UserError& e) {
     fmt::print(stderr, "{}: {}\n", o.app, e.what());
     abort(2);
+  } catch (const Diverged& e) {
+    say(e);
+    abort(3);
   } catch (const std::exception& e) {
-    fmt::print(stderr, "{}: rank {}: {}\n", o.app, communication.transport().rank(), e.what());
+    say(e);
     abort(1);
   }
 }

@@ -1,6 +1,7 @@
-// The three kinds of errors, kept apart because they end differently (train/app.h):
+// The kinds of errors, kept apart because they end differently (train/app.h):
 //   UserError    a wrong option, file or size: one sentence, exit status 2
-//   SystemError  the environment (memory, disk, a peer) or the training itself failed: status 1
+//   SystemError  the environment failed (memory, disk, a peer): status 1
+//   Diverged     the training failed: a number is not finite any more: status 3
 //   logic_error  a contract inside Tandem was broken: a bug, status 1
 #pragma once
 
@@ -29,6 +30,10 @@ class SystemError : public std::runtime_error {
   template <class... Args>
   explicit SystemError(fmt::format_string<Args...> message, Args&&... args)
       : std::runtime_error(fmt::vformat(message, fmt::make_format_args(args...))) {}
+};
+
+class Diverged : public SystemError {
+  using SystemError::SystemError;
 };
 
 class OutOfMemory : public SystemError {

@@ -50,6 +50,9 @@ int run(const char* name, const std::function<void()>& body) {
   } catch (const std::logic_error& e) {
     say(name, "internal error: ", e);
     return 1;
+  } catch (const Diverged& e) {
+    fmt::print(stderr, "{}: {}\n", name, e.what());
+    return 3;
   } catch (const std::exception& e) {
     say(name, "", e);
     return 1;

@@ -67,9 +67,7 @@ class Training {
         summary_.wall_s += seconds;
         summary_.iteration_ms.push_back(1e3 * seconds);
         ++summary_.iterations;
-        if (!std::isfinite(loss))
-          throw SystemError("training diverged: the loss of iteration {} is {}; try a lower --lr",
-                            summary_.iterations, loss);
+        if (!std::isfinite(loss)) worker_.report_divergence(summary_.iterations, loss);
       }
       if (!losses.empty()) progress_.step(t, losses.back() * o_.workers, samples_per_s_so_far());
       if (t == length_.iterations) {
@@ -286,7 +284,7 @@ void run_worker(const Task& task, const DataSplit& data, const TrainOptions& o,
     throw;
   }
   if (const std::string broken = first_not_finite(worker->parameters()); !broken.empty())
-    throw SystemError("training diverged: {} is not finite any more; try a lower --lr", broken);
+    throw Diverged("training diverged: {} is not finite any more; try a lower --lr", broken);
 
   summary.skipped = collect_skipped(data, o.workers, communication);
   if (communication) {

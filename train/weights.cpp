@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
 #include <map>
 #include <span>
 
+#include "dist/compress/magnitude.h"
 #include "tensor/hash.h"
 #include "train/json_input.h"
 #include "train/safetensors.h"
@@ -54,6 +53,8 @@ void check(const std::vector<Parameter*>& parameters, const std::string& path,
     if (found->second.shape != file_shape(*p))
       throw UserError("{}: tensor {} is {}, but this model needs {}", path, p->name,
                       found->second.shape, file_shape(*p));
+    if (!all_finite(found->second.values))
+      throw UserError("{}: tensor {} holds values that are not finite", path, p->name);
   }
 }
 
@@ -95,8 +96,7 @@ void load_fixed_weights(const std::filesystem::path& path, ParameterSet& paramet
 
 std::string first_not_finite(const ParameterSet& parameters) {
   for (const Parameter* p : parameters.all()) {
-    const std::vector<float> values = p->value.to_host<float>();
-    if (!std::ranges::all_of(values, [](float v) { return std::isfinite(v); })) return p->name;
+    if (!all_finite(p->value.to_host<float>())) return p->name;
   }
   return "";
 }

@@ -12,7 +12,8 @@ namespace tandem {
 
 void save_weights(const std::filesystem::path& path, const ParameterSet& parameters);
 
-// Every parameter must be in the file with its shape, and nothing else; else UserError.
+// Every parameter must be in the file with its shape and finite values, and nothing else; else
+// UserError.
 void load_weights(const std::filesystem::path& path, ParameterSet& parameters);
 
 // The fixed weights alone: each must be in the file, which may hold others, too.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "autograd/ops.h"
+#include "dist/finite.h"
 #include "dist/transport/mpi_launch.h"
 #include "tensor/backend.h"
 #include "tensor/cuda/cuda_backend.h"
@@ -160,6 +161,13 @@ std::vector<Worker::Done> Worker::take_done(bool all) {
   }
   resumes_ = resumes_ || all;
   return taken;
+}
+
+void Worker::report_divergence(std::int64_t iteration, double loss) {
+  strategy_->finish();  // throws what the communication thread has found in the gradients
+  require_finite(parameters(), parameters().gradients().to_host<float>(), iteration);
+  throw Diverged("training diverged: the loss of iteration {} is {}; try a lower --lr", iteration,
+                 loss);
 }
 
 void Worker::explain(const OutOfMemory& e) const {

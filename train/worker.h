@@ -75,6 +75,9 @@ class Worker {
     Clock::time_point at;
   };
   std::vector<Done> take_done(bool all);
+  // The loss of this iteration is not a number. Throws Diverged, which names a parameter whose
+  // gradient is not finite either, if there is one.
+  [[noreturn]] void report_divergence(std::int64_t iteration, double loss);
   // After the last iteration: makes the updates that are still missing, and waits for them. The
   // time that it takes belongs to no iteration.
   void finish();

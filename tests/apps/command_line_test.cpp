@@ -130,6 +130,19 @@ TEST_CASE("command line: bad data and weights are refused with their path") {
         std::string::npos);
 }
 
+TEST_CASE("command line: a training that diverges ends with status 3 and saves nothing") {
+  const TemporaryFolder folder;
+  for (const char* workers : {"1", "2"}) {
+    const ProgramResult r =
+        run_program("mnist_mlp", {"--data", "synthetic", "--iterations", "9", "--lr", "1e20",
+                                  "--workers", workers, "--quiet", "--save", folder / "weights"});
+    CHECK(r.status == 3);
+    CHECK(r.err.find("training diverged: the gradient of 0.weight") != std::string::npos);
+    CHECK(std::count(r.err.begin(), r.err.end(), '\n') == 1);
+    CHECK(!std::filesystem::exists(folder / "weights"));
+  }
+}
+
 TEST_CASE("command line: a GPU is never silently replaced by the CPU") {
   if (message_of<tandem::UserError>([] { tandem::cuda_device_count(); }).empty()) return;
   const std::string line = refusal({"--data", "synthetic", "--device", "cuda"});

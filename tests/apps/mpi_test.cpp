@@ -202,6 +202,17 @@ TEST_CASE("mpi: an output that cannot be written does not end the job" * doctest
   CHECK(std::filesystem::file_size(folder / "weights") > 0);
 }
 
+TEST_CASE("mpi: a training that diverges ends with status 3" * doctest::skip(!kHasMpi)) {
+  for (const char* algo : {"d-sync", "pipe-sgd"}) {
+    const ProgramResult r =
+        run_mpi(2, "mnist_mlp",
+                {"--data", "synthetic", "--iterations", "9", "--lr", "1e20", "--algo", algo});
+    CAPTURE(r.err);
+    CHECK(r.status == 3);
+    CHECK(r.err.find(": training diverged: the gradient of 0.weight") != std::string::npos);
+  }
+}
+
 TEST_CASE("mpi: the other MPI's mpiexec is noticed" * doctest::skip(!kHasMpi)) {
   // What Open MPI's sets, and MPICH's sets, without anybody behind it.
   const std::string prefix = kHasOpenMpi ? "PMI_" : "OMPI_COMM_WORLD_";

@@ -1,6 +1,7 @@
 #include "train/safetensors.h"
 
 #include <doctest/doctest.h>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -224,5 +225,11 @@ TEST_CASE("weights: a file of another model is refused, and nothing is changed")
   CHECK(complain(missing).ends_with("has no tensor 4.bias, which this model needs"));
   CHECK(complain(wrong).ends_with("tensor 4.bias is [11], but this model needs [10]"));
   CHECK(complain(extra).ends_with("has the tensor 6.bias, which this model does not"));
+  for (const float value : {NAN, INFINITY}) {
+    auto broken = arrays;
+    broken[3].values[7] = value;
+    CHECK(complain(broken) == (folder / "weights").string() + ": tensor " + arrays[3].name +
+                                  " holds values that are not finite");
+  }
   CHECK(weights_hash(set) == before);
 }

@@ -137,9 +137,21 @@ TEST_CASE("training: divergence is reported, not trained on, also in the last up
   TrainOptions last = options(1);
   last.lr = 1e30;
   last.weight_decay = 1e30;
-  CHECK(message_of<SystemError>([&] { train(task(), last); }).find("is not finite any more") !=
+  CHECK(message_of<Diverged>([&] { train(task(), last); }).find("is not finite any more") !=
         std::string::npos);
   TrainOptions o = options(200);
   o.lr = 1e6;
-  CHECK(message_of<SystemError>([&] { train(task(), o); }).starts_with("training diverged"));
+  CHECK(message_of<Diverged>([&] { train(task(), o); }).starts_with("training diverged"));
+}
+
+TEST_CASE("training: divergence names a parameter and leaves the file of the weights alone") {
+  const TemporaryFolder folder;
+  write_bytes(folder / "weights", "those before");
+  TrainOptions o = options(50);
+  o.lr = 1e20;
+  o.save = folder / "weights";
+  const std::string message = message_of<Diverged>([&] { train(task(), o); });
+  CAPTURE(message);
+  CHECK(message.starts_with("training diverged: the gradient of 0.weight is not finite in "));
+  CHECK(read_bytes(folder / "weights") == "those before");
 }
