@@ -5,8 +5,21 @@
 #include <cstring>
 
 #include "tensor/error.h"
+#include "tensor/hash.h"
 
 namespace tandem {
+
+std::uint64_t Dataset::fingerprint() const {
+  constexpr std::int64_t kSamples = 16;
+  std::uint64_t hash = kHashOfNothing;
+  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(image_shape().count()));
+  for (std::int64_t i = 0; i < std::min(kSamples, size()); ++i) {
+    const std::int32_t label = read(i * size() / std::min(kSamples, size()), pixels, nullptr);
+    hash = hash_of(std::as_bytes(std::span(pixels)), hash);
+    hash = hash_of(std::as_bytes(std::span(&label, 1)), hash);
+  }
+  return hash;
+}
 
 InMemoryDataset::InMemoryDataset(const Shape& shape, std::int64_t classes,
                                  std::vector<std::uint8_t> pixels, std::vector<std::uint8_t> labels)
@@ -25,6 +38,10 @@ std::int32_t InMemoryDataset::read(std::int64_t index, std::span<std::uint8_t> p
   return labels_[i];
 }
 
+std::uint64_t InMemoryDataset::fingerprint() const {
+  return hash_of(std::as_bytes(std::span(labels_)), Dataset::fingerprint());
+}
+
 FeatureDataset::FeatureDataset(const Shape& shape, std::int64_t classes, std::vector<float> values,
                                std::vector<std::int32_t> labels)
     : shape_(shape), classes_(classes), values_(std::move(values)), labels_(std::move(labels)) {
@@ -40,6 +57,10 @@ std::int32_t FeatureDataset::read(std::int64_t index, std::span<std::uint8_t> by
           "sample {} of {} cannot be read", index, size());
   std::memcpy(bytes.data(), values_.data() + i * count, bytes.size());
   return labels_[i];
+}
+
+std::uint64_t FeatureDataset::fingerprint() const {
+  return hash_of(std::as_bytes(std::span(labels_)));
 }
 
 ByteScale byte_scale(const Normalisation& n) {

@@ -34,6 +34,10 @@ class Dataset {
   // label may be kLeftOut: the sample does not count.
   virtual std::int32_t read(std::int64_t index, std::span<std::uint8_t> bytes,
                             Random* random) const = 0;
+
+  // A hash that tells this set from others, in a moment: the same for the same data on every
+  // machine, wherever they lie. Unless a set knows better, of some samples spread over it.
+  virtual std::uint64_t fingerprint() const;
 };
 
 // Images of one shape that fit in memory: the IDX and CIFAR files, and synthetic sets.
@@ -48,6 +52,7 @@ class InMemoryDataset : public Dataset {
   std::int64_t classes() const override { return classes_; }
   std::int32_t read(std::int64_t index, std::span<std::uint8_t> pixels,
                     Random* random) const override;
+  std::uint64_t fingerprint() const override;  // of all labels, too
 
   std::span<const std::uint8_t> pixels() const { return pixels_; }
 
@@ -70,6 +75,8 @@ class FeatureDataset : public Dataset {
   Dtype dtype() const override { return Dtype::f32; }
   std::int32_t read(std::int64_t index, std::span<std::uint8_t> bytes,
                     Random* random) const override;
+  // Of all labels alone: processors of different makes may compute values that differ in rounding.
+  std::uint64_t fingerprint() const override;
 
  private:
   Shape shape_;

@@ -69,6 +69,8 @@ class ImageFolder : public Dataset {
     return label;
   }
 
+  std::uint64_t fingerprint() const override { return files_.fingerprint(); }
+
  private:
   std::pair<Image, std::int32_t> decode(std::int64_t index) const {
     return {decode_image(files_.path(index), max_pixels_), files_.label(index)};

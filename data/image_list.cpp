@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cctype>
+#include <span>
 #include <system_error>
 
 #include "tensor/error.h"
+#include "tensor/hash.h"
 
 namespace tandem {
 namespace {
@@ -69,6 +71,18 @@ ImageList::ImageList(fs::path folder, const std::vector<std::string>& classes)
   }
   if (labels_.empty())
     throw UserError("{} has no class folders with images in it", folder_.string());
+}
+
+std::uint64_t ImageList::fingerprint() const {
+  std::uint64_t hash = hash_of(std::as_bytes(std::span(names_)));
+  hash = hash_of(std::as_bytes(std::span(labels_)), hash);
+  constexpr std::int64_t kFiles = 16;
+  for (std::int64_t i = 0; i < std::min(kFiles, size()); ++i) {
+    std::error_code error;  // a broken file is found where it is read
+    const std::uintmax_t bytes = fs::file_size(path(i * size() / std::min(kFiles, size())), error);
+    hash = hash_of(std::as_bytes(std::span(&bytes, 1)), hash);
+  }
+  return hash;
 }
 
 fs::path ImageList::path(std::int64_t index) const {

@@ -22,6 +22,8 @@ class ImageList {
 
   std::int64_t size() const { return static_cast<std::int64_t>(labels_.size()); }
   std::filesystem::path path(std::int64_t index) const;
+  // A hash of all names and labels, and of the sizes of some files.
+  std::uint64_t fingerprint() const;
   std::int32_t label(std::int64_t index) const { return labels_[static_cast<std::size_t>(index)]; }
   // Files below `folder` that are not in the list.
   const LeftOutFiles& left_out() const { return left_out_; }

@@ -44,6 +44,11 @@ class Communication {
     }
   }
 
+  // Replaces the transport by wrap(transport), on the communication thread.
+  void wrap(const std::function<std::unique_ptr<Transport>(std::unique_ptr<Transport>)>& wrap) {
+    call([&] { transport_ = wrap(std::move(transport_)); });
+  }
+
   // For jobs. (Rank and size may be asked by anyone.)
   Transport& transport() { return *transport_; }
   Spans& spans() { return spans_; }

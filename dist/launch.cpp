@@ -25,9 +25,31 @@ std::unique_ptr<Transport> prepare(std::unique_ptr<Transport> transport, const R
                                    ThreadPool& helpers) {
   transport->set_stall_timeout(o.stall_timeout_s);
   transport->set_helpers(&helpers);
-  auto slowed = slow_down(std::move(transport), o.link);
-  slowed->set_helpers(&helpers);
-  return slowed;
+  return transport;
+}
+
+// All ranks together, once they agree on the speed.
+void slow_down(Communication& communication, const RankOptions& o, ThreadPool& helpers) {
+  communication.wrap([&](std::unique_ptr<Transport> transport) {
+    auto slowed = slow_down(std::move(transport), o.link);
+    slowed->set_helpers(&helpers);
+    return slowed;
+  });
+}
+
+// Rank 0 says what differs.
+void require_agreement(Communication& communication, const std::vector<Trait>& own) {
+  Transport& transport = communication.transport();
+  const auto found =
+      communication.call([&] { return first_difference(transport, transport.size(), own); });
+  if (!found) return;
+  if (transport.rank() != 0) throw SaidElsewhere();
+  const auto& [ranks, trait, of_rank_0] = *found;
+  if (trait.name != of_rank_0.name)
+    throw UserError("{} and rank 0 were not started with the same program and options",
+                    name_of_ranks(ranks));
+  throw UserError("rank {} has {} {}, but rank 0 has {}; all ranks need the same options",
+                  ranks.front(), trait.name, trait.value, of_rank_0.value);
 }
 
 // Threads that copy and add messages for a rank, its communication thread among them. (The thread
@@ -48,6 +70,8 @@ class FirstFailure {
     try {
       throw;
     } catch (const JobFailed&) {
+      follows = true;
+    } catch (const SaidElsewhere&) {
       follows = true;
     } catch (const UserError&) {  // the same on all ranks
     } catch (const std::logic_error& e) {
@@ -86,7 +110,10 @@ void run_on_threads(const RankOptions& o, const std::function<void(Communication
     try {
       ThreadPool helpers(threads);
       Communication communication([&] { return prepare(network.transport(rank), o, helpers); });
+      slow_down(communication, o, helpers);
       body(communication);
+    } catch (const SaidElsewhere&) {  // the rank that says it ends the job
+      failure.note(rank);
     } catch (...) {
       failure.note(rank);
       network.fail(fmt::format("rank {} has failed", rank));
@@ -106,7 +133,9 @@ void run_on_threads(const RankOptions& o, const std::function<void(Communication
   failure.rethrow_if_any();
 }
 
-void run_under_mpi(const RankOptions& o, const std::function<void(Communication&)>& body) {
+// `mistake` is what this rank has failed with before, or null.
+void run_under_mpi(const RankOptions& o, const std::exception_ptr& mistake,
+                   const std::function<void(Communication&)>& body) {
   ThreadPool helpers(communication_threads(mpi_launch()->local_size));
   Communication communication([&] { return prepare(open_mpi(), o, helpers); });
   const auto abort = [&](int status) { communication.call([&] { abort_mpi(status); }); };
@@ -114,6 +143,11 @@ void run_under_mpi(const RankOptions& o, const std::function<void(Communication&
     fmt::print(stderr, "{}: rank {}: {}\n", o.app, communication.transport().rank(), e.what());
   };
   try {
+    together(communication, [&] {
+      if (mistake) std::rethrow_exception(mistake);
+    });
+    require_agreement(communication, o.same);
+    slow_down(communication, o, helpers);
     body(communication);
     communication.call([] { close_mpi(); });
   } catch (const SaidElsewhere&) {  // the rank that says it ends the job
@@ -139,7 +173,17 @@ void run_on_ranks(const RankOptions& options, const std::function<void(Communica
   // A rank has two threads.
   cores_to_spare = options.computes_elsewhere &&
                    2 * here <= static_cast<int>(std::thread::hardware_concurrency());
-  mpi_launch() ? run_under_mpi(options, body) : run_on_threads(options, body);
+  mpi_launch() ? run_under_mpi(options, nullptr, body) : run_on_threads(options, body);
+}
+
+void leave_before_ranks(const std::string& app, const std::exception_ptr& why) {
+  if (mpi_launch().value_or(MpiLaunch{}).size == 1 || !can_start_mpi()) return;
+  try {
+    run_under_mpi({.app = app, .same = {{"this rank", "ends"}}}, why, [](Communication&) {});
+  } catch (const SaidElsewhere&) {
+    throw;
+  } catch (const UserError&) {  // MPI could not be started: nobody waits there
+  }
 }
 
 void together(Communication& communication, const std::function<void()>& make) {
@@ -158,8 +202,13 @@ void together(Communication& communication, const std::function<void()>& make) {
   const auto first =
       static_cast<std::size_t>(std::find(failed.begin(), failed.end(), 1.0) - failed.begin());
   if (first == failed.size()) return;
-  if (first == rank) std::rethrow_exception(mistake);
-  throw SaidElsewhere();
+  if (first != rank) throw SaidElsewhere();
+  if (rank == 0) std::rethrow_exception(mistake);
+  try {  // the ranks before this one have no such mistake
+    std::rethrow_exception(mistake);
+  } catch (const UserError& e) {
+    throw UserError("rank {}: {}", rank, e.what());
+  }
 }
 
 }  // namespace tandem

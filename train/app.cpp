@@ -11,6 +11,7 @@
 #include <exception>
 #include <stdexcept>
 
+#include "dist/launch.h"
 #include "dist/transport/crash.h"
 #include "dist/transport/hydra.h"
 #include "dist/transport/mpi_launch.h"
@@ -38,9 +39,15 @@ int run(const char* name, const std::function<void()>& body) {
   // What all ranks find wrong with their command line is said by the first one.
   const bool speaks = is_first_rank();
   try {
-    body();
-    if (std::fflush(stdout) != 0)
-      throw SystemError("cannot write to standard output: {}", std::strerror(errno));
+    try {
+      body();
+      if (std::fflush(stdout) != 0)
+        throw SystemError("cannot write to standard output: {}", std::strerror(errno));
+    } catch (...) {
+      leave_before_ranks(name, std::current_exception());
+      throw;
+    }
+    leave_before_ranks(name, nullptr);
     return 0;
   } catch (const SaidElsewhere&) {
     return 2;

@@ -139,4 +139,14 @@ std::string summary_key(const std::string& option) {
   return key;
 }
 
+std::string option_of(const std::string& summary_key) {
+  std::string option = "--" + summary_key;
+  std::ranges::replace(option, '_', '-');
+  return option;
+}
+
+std::string text_of(const TrainOptions::Own& own) {
+  return std::visit([](const auto& value) { return plain(value); }, own.value);
+}
+
 }  // namespace tandem

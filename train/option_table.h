@@ -41,5 +41,9 @@ const OptionRow& option_row(const std::string& name);
 
 // "--skip-bad-images" is skip_bad_images in the summary.
 std::string summary_key(const std::string& option);
+std::string option_of(const std::string& summary_key);
+
+// The same as OptionRow::text().
+std::string text_of(const TrainOptions::Own& own);
 
 }  // namespace tandem

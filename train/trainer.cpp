@@ -15,6 +15,7 @@
 #include "dist/transport/mpi_launch.h"
 #include "tensor/cpu/thread_pool.h"
 #include "tensor/cuda/cuda_backend.h"
+#include "train/agreement.h"
 #include "train/check_options.h"
 #include "train/outputs.h"
 #include "train/progress.h"
@@ -60,8 +61,9 @@ class Training {
     auto last = Clock::now();    // when the iteration before was done
     for (std::int64_t t = 1; t <= length_.iterations; ++t) {
       const bool tests = t % length_.iterations_per_test == 0 || t == length_.iterations;
+      const bool pauses = tests || verifies_at(t, tests);
       worker_.step(t);
-      for (const auto& [loss, at] : worker_.take_done(tests)) {
+      for (const auto& [loss, at] : worker_.take_done(pauses)) {
         losses.push_back(loss);
         const double seconds = seconds_between(std::exchange(last, at), at);
         summary_.wall_s += seconds;
@@ -74,8 +76,8 @@ class Training {
         worker_.finish();
         summary_.wall_s += seconds_between(last, Clock::now());
       }
-      if (!tests) continue;
-      test(t, std::exchange(losses, {}));
+      if (!pauses) continue;
+      tests ? test(t, std::exchange(losses, {})) : verify(t, false);
       last = Clock::now();
     }
     if (length_.iterations == 0) test(0, {});
@@ -91,6 +93,7 @@ class Training {
 
   void test(std::int64_t t, std::vector<double> losses) {
     share_statistics();
+    if (verifies_at(t, true)) verify(t, true);
     const Findings found =
         collect({std::move(losses), worker_.test(), o_.objective ? worker_.objective() : 0});
     if (found.tested.samples == 0)
@@ -122,6 +125,16 @@ class Training {
     communication_->call([&] { sum_over_ranks(communication_->transport(), o_.workers, values); });
     for (double& value : values) value /= o_.workers;
     worker_.set_statistics(values);
+  }
+
+  // The algorithms are synchronous: after as many iterations, all workers have the same weights.
+  bool verifies_at(std::int64_t t, bool tests) const {
+    if (!communication_ || o_.verify_every == 0) return false;
+    if (o_.verify_every == kAtEveryTest) return tests;
+    return t % o_.verify_every == 0 || t == length_.iterations;
+  }
+  void verify(std::int64_t t, bool with_statistics) {
+    require_same_weights(*communication_, o_.workers, worker_.parameters(), with_statistics, t);
   }
 
   // Adds up what the workers have, and lets the servers go on.
@@ -248,6 +261,7 @@ void run_server(const Task& task, const DataSplit& data, const TrainOptions& o,
   own.precision = "fp32";
   if (o.device != "cpu") own.threads = communication.transport().helpers()->threads();
   together(communication, [&] { replica.emplace(task, data, own, cpu_device(own.threads)); });
+  require_same_start(communication, replica->parameters());
   calibrate_all(communication, o, length, compressor);
   communication.call([&] {
     Transport& transport = communication.transport();
@@ -264,6 +278,7 @@ void run_worker(const Task& task, const DataSplit& data, const TrainOptions& o,
   std::optional<Worker> worker;
   const auto make = [&] { worker.emplace(task, data, o, compressor, communication); };
   communication ? together(*communication, make) : make();
+  if (communication) require_same_start(*communication, worker->parameters());
   const bool first = worker->rank() == 0;
   summary.parameters = worker->parameters().count();
   summary.gradient_count = worker->parameters().gradients().count();
@@ -279,6 +294,8 @@ void run_worker(const Task& task, const DataSplit& data, const TrainOptions& o,
 
   try {
     Training(*worker, data, o, communication, summary, outputs).run();
+  } catch (const SaidElsewhere&) {  // the rank that says it ends the job; no jobs are under way
+    throw;
   } catch (const std::exception& e) {
     if (communication) communication->stop(e.what());  // its jobs use the worker
     throw;
@@ -313,7 +330,13 @@ DataSplit open_data(const Task& task, const TrainOptions& o, std::optional<Outpu
 }  // namespace
 
 Summary train(const Task& task, const TrainOptions& options) {
-  const TrainOptions o = check_options(options);
+  TrainOptions o;
+  try {
+    o = check_options(options);
+  } catch (const UserError&) {
+    leave_before_ranks(task.app, std::current_exception());
+    throw;
+  }
   Summary result;
   std::optional<Outputs> outputs;
   const auto compressor = make_compressor(o.compress);
@@ -338,9 +361,13 @@ Summary train(const Task& task, const TrainOptions& options) {
                 .ranks = o.workers + (o.algo == "ps-sync" ? o.servers : 0),
                 .link = parse_link(o.link),
                 .stall_timeout_s = o.stall_timeout,
-                .computes_elsewhere = o.device != "cpu"},
+                .computes_elsewhere = o.device != "cpu",
+                .same = traits_of(task.app, o)},
                [&](Communication& communication) {
-                 if (mpi_launch()) together(communication, open);
+                 if (mpi_launch()) {
+                   together(communication, open);
+                   require_same_data(communication, *data);
+                 }
                  run(*data, &communication);
                });
   // Only now: no rank is left that would take it for the failure of a rank.

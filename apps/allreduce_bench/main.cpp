@@ -1,5 +1,6 @@
 // Times our ring all-reduce, over threads or under mpiexec, beside MPI_Allreduce in the same run.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <cmath>
@@ -229,7 +230,13 @@ int main(int argc, char** argv) {
     run_on_ranks({.app = "allreduce_bench",
                   .ranks = o.ranks,
                   .link = parse_link(o.link),
-                  .computes_elsewhere = o.free_cores},
+                  .computes_elsewhere = o.free_cores,
+                  .same = {{"--min-bytes", fmt::format("{}", o.min_bytes)},
+                           {"--max-bytes", fmt::format("{}", o.max_bytes)},
+                           {"--bytes", fmt::format("{}", fmt::join(o.bytes, ","))},
+                           {"--iterations", fmt::format("{}", o.iterations)},
+                           {"--compress", o.compress},
+                           {"--link", o.link}}},
                  [&](Communication& communication) {
                    communication.call([&] {
                      Transport& transport = communication.transport();

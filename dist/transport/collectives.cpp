@@ -38,4 +38,19 @@ std::vector<Bytes> gather(Transport& transport, int ranks, const Bytes& own) {
   return all;
 }
 
+void broadcast(Transport& transport, int ranks, Bytes& bytes) {
+  std::uint64_t size = bytes.size();
+  const auto size_bytes = std::as_writable_bytes(std::span(&size, 1));
+  if (transport.rank() != 0) {
+    transport.receive_and_wait(0, Tag::control, size_bytes);
+    bytes.resize(size);
+    transport.receive_and_wait(0, Tag::control, bytes);
+    return;
+  }
+  for (int rank = 1; rank < ranks; ++rank) {
+    transport.send_and_wait(rank, Tag::control, size_bytes);
+    transport.send_and_wait(rank, Tag::control, bytes);
+  }
+}
+
 }  // namespace tandem

@@ -18,5 +18,7 @@ void barrier(Transport& transport, int ranks);
 using Bytes = std::vector<std::byte>;
 // On rank 0 what every rank has given, by rank; empty elsewhere.
 std::vector<Bytes> gather(Transport& transport, int ranks, const Bytes& own);
+// Everywhere what rank 0 has.
+void broadcast(Transport& transport, int ranks, Bytes& bytes);
 
 }  // namespace tandem

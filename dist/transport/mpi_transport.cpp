@@ -185,6 +185,12 @@ std::unique_ptr<Transport> open_mpi() {
   return std::make_unique<MpiTransport>();
 }
 
+bool can_start_mpi() {
+  int started = 0;
+  MPI_Initialized(&started);
+  return started == 0;
+}
+
 void close_mpi() {
   MPI_Request all_here = MPI_REQUEST_NULL;
   MPI_Ibarrier(MPI_COMM_WORLD, &all_here);

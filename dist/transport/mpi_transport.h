@@ -15,6 +15,9 @@ namespace tandem {
 // another MPI than the one that Tandem was built with.
 std::unique_ptr<Transport> open_mpi();
 
+// Whether MPI has not been started yet, and can be.
+bool can_start_mpi();
+
 // Ends MPI after all ranks have come here. The transport may not be used any more.
 void close_mpi();
 

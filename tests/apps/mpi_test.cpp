@@ -31,6 +31,19 @@ Words under_mpiexec(int ranks, const std::string& program, const Words& argument
   return words;
 }
 
+// One rank after the other, each with arguments of its own.
+ProgramResult run_mpi(const std::vector<std::pair<std::string, std::vector<std::string>>>& ranks) {
+  Words words;
+  for (const auto& [program, arguments] : ranks) {
+    const Words one = under_mpiexec(1, program, arguments);
+    const bool first = words.empty();
+    if (!first) words.push_back(":");
+    // The launcher and its own options are there once.
+    words.insert(words.end(), first ? one.begin() : std::ranges::find(one, "-n"), one.end());
+  }
+  return Process(words).wait();
+}
+
 ProgramResult run_mpi(int ranks, const std::string& program, const Words& arguments) {
   return Process(under_mpiexec(ranks, program, arguments)).wait();
 }
@@ -167,6 +180,85 @@ TEST_CASE("mpi: processes give the same bits as threads" * doctest::skip(!kHasMp
     CHECK(hash_in(run_mpi(3, "mnist_mlp",
                           how + Words{"--algo", "pipe-sgd", "--link", "10gbit/20us"})) == pipe);
   }
+}
+
+TEST_CASE("mpi: ranks that disagree do not train" * doctest::skip(!kHasMpi)) {
+  const TemporaryFolder folder;
+  write_mnist(folder.path(), 200, 10);
+  const Words common = {"--data", folder.path(), "--iterations",    "4", "--threads",
+                        "1",      "--quiet",     "--stall-timeout", "20"};
+  // What is said when the last of three ranks has other options than the first two.
+  const auto refusal = [&](const Words& first, const Words& last,
+                           const std::string& program = "mnist_mlp") {
+    const ProgramResult r = run_mpi(
+        {{"mnist_mlp", common + first}, {"mnist_mlp", common + first}, {program, common + last}});
+    CAPTURE(r.err);
+    CHECK(r.status == 2);
+    CHECK(std::count(r.err.begin(), r.err.end(), '\n') >= 1);
+    const std::size_t end = r.err.find('\n');
+    CHECK(r.err.find(": rank ", end) == std::string::npos);
+    return r.err.substr(0, end);
+  };
+  const auto differs = [](const std::string& option, const char* last, const char* first) {
+    return "mnist_mlp: rank 2 has " + option + " " + last + ", but rank 0 has " + first +
+           "; all ranks need the same options";
+  };
+  CHECK(refusal({"--lr", "0.05"}, {"--lr", "0.1"}) == differs("--lr", "0.1", "0.05"));
+  CHECK(refusal({"--link", "none"}, {"--link", "1gbe"}) == differs("--link", "1gbe", "none"));
+  CHECK(refusal({"--compress", "none"}, {"--compress", "quant8"}) ==
+        differs("--compress", "quant8", "none"));
+  CHECK(refusal({}, {"--algo", "pipe-sgd"}) == differs("--algo", "pipe-sgd", "d-sync"));
+  CHECK(refusal({}, {"--nesterov"}) == differs("--nesterov", "on", "off"));
+  CHECK(refusal({"--algo", "ps-sync", "--servers", "2"}, {"--algo", "ps-sync", "--servers", "1"}) ==
+        differs("--servers", "1", "2"));
+  CHECK(refusal({}, {"--dataset", "cifar10"}, "cifar_cnn") ==
+        differs("the program", "cifar_cnn", "mnist_mlp"));
+  // What one rank refuses, or does not come to, ends the others, too.
+  CHECK(refusal({}, {"--lr", "-1"}).starts_with("mnist_mlp: rank 2: --lr: must be "));
+  CHECK(refusal({"--lr", "-1"}, {}).starts_with("mnist_mlp: --lr: must be "));
+  CHECK(refusal({}, {"--help"}) ==
+        "mnist_mlp: rank 2 and rank 0 were not started with the same program and options");
+}
+
+TEST_CASE("mpi: ranks with other weights or data do not train" * doctest::skip(!kHasMpi)) {
+  const TemporaryFolder folder;
+  const auto run = [&](const Words& first, const Words& last) {
+    const Words common = {"--iterations", "2", "--threads", "1", "--quiet"};
+    return run_mpi({{"mnist_mlp", common + first}, {"mnist_mlp", common + last}});
+  };
+  for (const char* name : {"a", "b", "c"}) std::filesystem::create_directory(folder / name);
+  write_mnist(folder / "a", 200, 10);
+  write_mnist(folder / "b", 200, 10);
+  write_mnist(folder / "c", 100, 10);
+  // The same data may lie in different places, and files may have different names.
+  const ProgramResult same =
+      run({"--data", folder / "a", "--save", folder / "weights"}, {"--data", folder / "b"});
+  CAPTURE(same.err);
+  REQUIRE(same.status == 0);
+  std::filesystem::copy(folder / "weights", folder / "copy");
+  CHECK(run({"--data", folder / "a", "--load", folder / "weights"},
+            {"--data", folder / "b", "--load", folder / "copy"})
+            .status == 0);
+
+  const ProgramResult data = run({"--data", folder / "a"}, {"--data", folder / "c"});
+  CHECK(data.status == 2);
+  CHECK(data.err.starts_with(
+      "mnist_mlp: rank 1 has other data than rank 0: the number of training images is 100, not "
+      "200; all ranks need the same data\n"));
+  // As many images, but one label is another one.
+  std::string labels = read_bytes(folder / "b" / "train-labels-idx1-ubyte");
+  labels.back() = static_cast<char>((labels.back() + 1) % 10);
+  write_bytes(folder / "b" / "train-labels-idx1-ubyte", labels);
+  const ProgramResult label = run({"--data", folder / "a"}, {"--data", folder / "b"});
+  CHECK(label.status == 2);
+  CHECK(label.err.find("the fingerprint of training images is ") != std::string::npos);
+
+  const ProgramResult weights =
+      run({"--data", folder / "a", "--load", folder / "weights"}, {"--data", folder / "a"});
+  CHECK(weights.status == 2);
+  CHECK(weights.err.starts_with(
+      "mnist_mlp: the weights of rank 1 are not those of rank 0 before training begins: 0.weight "
+      "differs"));
 }
 
 TEST_CASE("mpi: the user's mistakes are said once, with status 2" * doctest::skip(!kHasMpi)) {
