@@ -57,7 +57,7 @@ class Replica {
 
 class Worker {
  public:
-  // `communication` is null for one worker alone.
+  // `options` are what check_options() returns. `communication` is null for one worker alone.
   Worker(const Task& task, const DataSplit& data, const TrainOptions& options,
          const Compressor& compressor, Communication* communication);
 

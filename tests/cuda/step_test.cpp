@@ -5,6 +5,7 @@
 #include "layers/sequential.h"
 #include "layers/simple.h"
 #include "tests/cuda/compare.h"
+#include "train/check_options.h"
 #include "train/step_runner.h"
 #include "train/worker.h"
 
@@ -230,7 +231,7 @@ TEST_CASE("cuda: step: a warm worker takes no memory") {
       o.batch = 40;
       o.iterations = 50;
       const auto compressor = make_compressor("none");
-      Worker worker(task, data, o, *compressor, nullptr);
+      Worker worker(task, data, check_options(o), *compressor, nullptr);
       const MemoryPool& memory = worker.parameters().device().backend().memory();
       std::size_t warm = 0;
       for (std::int64_t t = 1; t <= 50; ++t) {
