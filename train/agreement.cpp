@@ -70,7 +70,7 @@ void require_same_start(Communication& communication, const ParameterSet& parame
   if (found)
     throw UserError(
         "the weights of {} are not those of rank 0 before training begins: {} differs; all ranks "
-        "need the same weights in their files",
+        "need the same weights to begin with (--load)",
         name_of_ranks(found->ranks), found->of_rank_0.name);
 }
 

@@ -138,7 +138,7 @@ TEST_CASE("agreement: workers and servers that begin with other weights are refu
             train(task({rank, "", 0}), o);
           }) ==
           fmt::format("the weights of rank {} are not those of rank 0 before training begins: "
-                      "0.weight differs; all ranks need the same weights in their files",
+                      "0.weight differs; all ranks need the same weights to begin with (--load)",
                       rank));
 }
 
