@@ -5,9 +5,10 @@
 //
 //     a[depth][kRows]    b[depth][kColumns]    c[i][j] = start[i][j] + Σ_k a[k][i] · b[k][j]
 //
-// The kRows × kColumns sums stay in registers all the while. Who multiplies packs: a panel of A is
-// some 12 KB and is multiplied with all panels of B while it is in the first-level cache; the
-// panels of B, a block of up to kDepth deep, stay in the second.
+// The kRows × kColumns sums stay in registers all the while. The start is added at the end: a long
+// sum is made of sums of up to kDepth products, and so keeps its digits. Who multiplies packs: a
+// panel of A is some 12 KB and is multiplied with all panels of B while it is in the first-level
+// cache; the panels of B, a block of up to kDepth deep, stay in the second.
 #pragma once
 
 #include <algorithm>

@@ -65,28 +65,36 @@ void gradient_of_filters(const Images<T>& x, const Images<T>& dy, std::int64_t p
         });
       }
     });
+    // Long sums lose digits to their own size, the more the larger the batch. So 256 products are
+    // added in registers, these sums in a group of tiles, and those of the groups in `sums`.
+    const bool in_parts = first > 0 && count > kDepth;
     const std::int64_t row_tasks = pieces(filters, kTaskRows);
     threads.run(kPositions * row_tasks, [&](std::int64_t task) {
       const std::int64_t e = task / row_tasks, row0 = task % row_tasks * kTaskRows;
+      const std::int64_t rows = std::min(kTaskRows, filters - row0);
       const Tensor panel = scratch(kRows * kDepth, like);
+      const Tensor part = in_parts ? scratch(rows * channels, like) : Tensor();
+      T* total = sums.data<T>() + (e * filters + row0) * channels;
+      T* own = in_parts ? part.data<T>() : total;
       for (std::int64_t k = 0; k < count; k += kDepth) {
         const std::int64_t deep = std::min(kDepth, count - k);
+        const bool begins = k == 0 && (in_parts || first == 0);
         panels::multiply_block(
-            panels::Block<T>{.rows = std::min(kTaskRows, filters - row0),
+            panels::Block<T>{.rows = rows,
                              .columns = channels,
                              .depth = deep,
                              .b = b.data<T>() + (e * panels * count + k) * wide,
                              .b_pitch = count * wide,
-                             .start = first + k == 0 ? Start::zero : Start::sums},
+                             .start = begins ? Start::zero : Start::sums},
             panel.data<T>(),
-            [&](std::int64_t row, int rows, T* to) {
+            [&](std::int64_t row, int some, T* to) {
               panels::copy_rows(a.data<T>() + (e * count + k) * filters + row0 + row, filters, deep,
-                                rows, to);
+                                some, to);
             },
-            [&](std::int64_t row) {
-              return sums.data<T>() + (e * filters + row0 + row) * channels;
-            });
+            [&](std::int64_t row) { return own + row * channels; });
       }
+      if (in_parts)
+        for (std::int64_t i = 0; i < rows * channels; ++i) total[i] += own[i];
     });
   }
   threads.run_ranges(filters, 4, [&](std::int64_t begin, std::int64_t end) {
