@@ -62,7 +62,8 @@ TEST_CASE("net apps: --help shows the shared options and the program's own") {
       {"cifar_cnn", {"--dataset", "--no-augment", "CIFAR-100"}},
       {"cifar_convex", {"--dataset", "--features", "--augment", "convex"}},
       {"alexnet",
-       {"--variant", "--image-size", "--skip-bad-images", "--loader-threads", "--batch N", "256"}},
+       {"--variant", "--image-size", "--skip-bad-images", "--max-pixels", "--loader-threads",
+        "--batch N", "256"}},
       {"resnet",
        {"--dataset", "--depth", "--image-size", "--no-augment", "--batch N", "256",
         "--warmup-epochs N"}}};
