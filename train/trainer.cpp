@@ -63,7 +63,11 @@ class Training {
       const bool tests = t % length_.iterations_per_test == 0 || t == length_.iterations;
       const bool pauses = tests || verifies_at(t, tests);
       worker_.step(t);
-      for (const auto& [loss, at] : worker_.take_done(pauses)) {
+      // A GPU is given iterations ahead, so the host sees each one finished some iterations late,
+      // and the last ones all at once. Timing begins after the cold iterations: all of them must be
+      // finished there, or the time between would be that of fewer iterations than are counted.
+      const bool all = pauses || t == length_.cold;
+      for (const auto& [loss, at] : worker_.take_done(all)) {
         losses.push_back(loss);
         const double seconds = seconds_between(std::exchange(last, at), at);
         summary_.wall_s += seconds;
