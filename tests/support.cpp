@@ -187,4 +187,11 @@ ProgramResult Process::wait() {
   return {WEXITSTATUS(status), read_bytes(folder_ / "out"), err};
 }
 
+NoCoreFiles::NoCoreFiles() {
+  REQUIRE(::getrlimit(RLIMIT_CORE, &before_) == 0);
+  const rlimit none{0, before_.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_CORE, &none) == 0);
+}
+NoCoreFiles::~NoCoreFiles() { ::setrlimit(RLIMIT_CORE, &before_); }
+
 }  // namespace tandem::test

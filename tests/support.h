@@ -1,6 +1,7 @@
 // What several tests need.
 #pragma once
 
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include <cstdint>
@@ -63,6 +64,16 @@ class Process {
   TemporaryFolder folder_;
   std::string name_;
   pid_t pid_ = 0;
+};
+
+// While this lives, programs that are made to crash leave no core files.
+class NoCoreFiles {
+ public:
+  NoCoreFiles();
+  ~NoCoreFiles();
+
+ private:
+  rlimit before_{};
 };
 
 // Of a program that was built beside the tests.

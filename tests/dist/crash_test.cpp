@@ -31,6 +31,7 @@ const std::map<int, struct sigaction> kAtStart = [] {
 // How a program ends that does this after the first lines of run_app(): the signal; SIGALRM if it
 // does not end.
 int signal_that_ends(const std::function<void()>& crash) {
+  const NoCoreFiles none;
   std::fflush(nullptr);
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
