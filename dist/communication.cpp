@@ -3,9 +3,7 @@
 namespace tandem {
 
 Communication::Communication(const std::function<std::unique_ptr<Transport>()>& open)
-    : thread_(start_thread("communication", Work::waits, [this] {
-        while (auto job = jobs_.take_if_open()) (*job)();
-      })) {
+    : thread_(start_thread("communication", Work::waits, [this] { work(); })) {
   try {
     call([&] { transport_ = open(); });
   } catch (...) {
@@ -15,5 +13,21 @@ Communication::Communication(const std::function<std::unique_ptr<Transport>()>& 
 }
 
 Communication::~Communication() { jobs_.close(); }
+
+void Communication::work() {
+  auto next_sign = Clock::now();
+  for (;;) {
+    const bool ready = !transport_ || jobs_.wait_until(next_sign);
+    // Others are to see that this rank is alive while it computes.
+    if (const auto now = Clock::now(); transport_ && now >= next_sign) {
+      transport_->show({Sign::State::busy});
+      next_sign = now + transport_->slice();
+    }
+    if (!ready) continue;
+    auto job = jobs_.take_if_open();
+    if (!job) return;
+    (*job)();
+  }
+}
 
 }  // namespace tandem

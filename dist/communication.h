@@ -61,6 +61,8 @@ class Communication {
   }
 
  private:
+  void work();  // of the thread
+
   std::unique_ptr<Transport> transport_;
   Spans spans_;
   Queue<std::function<void()>> jobs_;

@@ -14,6 +14,7 @@
 #include "dist/transport/link.h"
 #include "dist/transport/mpi_launch.h"
 #include "dist/transport/mpi_transport.h"
+#include "dist/transport/stall.h"
 #include "dist/transport/threads.h"
 #include "tensor/cpu/thread_pool.h"
 #include "tensor/error.h"
@@ -74,6 +75,7 @@ class FirstFailure {
     } catch (const SaidElsewhere&) {
       follows = true;
     } catch (const UserError&) {  // the same on all ranks
+    } catch (const Stalled&) {    // names another rank
     } catch (const std::logic_error& e) {
       failure =
           std::make_exception_ptr(std::logic_error(fmt::format("rank {}: {}", rank, e.what())));
@@ -142,6 +144,12 @@ void run_under_mpi(const RankOptions& o, const std::exception_ptr& mistake,
   const auto say = [&](const std::exception& e) {
     fmt::print(stderr, "{}: rank {}: {}\n", o.app, communication.transport().rank(), e.what());
   };
+  const auto close = [&] {
+    communication.call([&] {
+      wait_for_all(communication.transport());
+      close_mpi();
+    });
+  };
   try {
     together(communication, [&] {
       if (mistake) std::rethrow_exception(mistake);
@@ -149,9 +157,9 @@ void run_under_mpi(const RankOptions& o, const std::exception_ptr& mistake,
     require_agreement(communication, o.same);
     slow_down(communication, o, helpers);
     body(communication);
-    communication.call([] { close_mpi(); });
+    close();
   } catch (const SaidElsewhere&) {  // the rank that says it ends the job
-    communication.call([] { close_mpi(); });
+    close();
     throw;
   } catch (const UserError& e) {
     fmt::print(stderr, "{}: {}\n", o.app, e.what());
@@ -159,6 +167,9 @@ void run_under_mpi(const RankOptions& o, const std::exception_ptr& mistake,
   } catch (const Diverged& e) {
     say(e);
     abort(3);
+  } catch (const Stalled& e) {  // of another rank
+    fmt::print(stderr, "{}: {}\n", o.app, e.what());
+    abort(1);
   } catch (const std::exception& e) {
     say(e);
     abort(1);

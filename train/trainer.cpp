@@ -25,9 +25,6 @@
 namespace tandem {
 namespace {
 
-// A test may take long, and the servers have no part in it.
-constexpr double kTestTimeout = 24 * 3600;
-
 // What all workers have found since the last test; only rank 0 uses it.
 struct Findings {
   std::vector<double> losses;  // by iteration
@@ -178,7 +175,7 @@ void serve(const Length& length, Transport& transport, ParameterServer& server) 
     server.serve(served + 1, last);
     served = last;
     Request tested = transport.receive(0, Tag::control, {});
-    transport.wait(tested, kTestTimeout);
+    transport.wait(tested, Patience::while_others_work);
   } while (served < length.iterations);
 }
 

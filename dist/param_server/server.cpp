@@ -56,11 +56,9 @@ void ParameterServer::serve(std::int64_t first, std::int64_t last) {
 
 // Workers compute as long as they must. From the first that is ready on, the others are expected.
 void ParameterServer::wait_for_the_first(Slot& slot) {
-  constexpr double kHour = 3600;
   std::vector<Request*> any;
   for (Request& received : slot.received) any.push_back(&received);
-  while (!transport_.wait_any_until(any, Clock::now() + from_seconds(kHour))) {
-  }
+  transport_.await_any(any, Patience::while_others_work);
 }
 
 void ParameterServer::begin_receive(Slot& slot, std::int64_t segment) {

@@ -9,8 +9,12 @@ namespace tandem {
 
 using Clock = std::chrono::steady_clock;
 
+inline double seconds_of(Clock::duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
 inline double seconds_between(Clock::time_point begin, Clock::time_point end) {
-  return std::chrono::duration<double>(end - begin).count();
+  return seconds_of(end - begin);
 }
 
 inline Clock::duration from_seconds(double seconds) {

@@ -37,13 +37,17 @@ class Monitor {
     return std::forward<F>(f)(state_);
   }
 
+  // Returns f(state), called alone, and wakes nobody.
+  template <class F>
+  decltype(auto) look(F&& f) {
+    const std::lock_guard lock(mutex_);
+    return std::forward<F>(f)(std::as_const(state_));
+  }
+
   // Waits until holds(state), then returns f(state); both are called alone.
   template <class Holds, class F>
   decltype(auto) wait(Holds&& holds, F&& f) {
-    look_for_a_moment([&] {
-      const std::lock_guard lock(mutex_);
-      return holds(state_);
-    });
+    look_for_a_moment([&] { return look(holds); });
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return holds(state_); });
     return std::forward<F>(f)(state_);

@@ -39,16 +39,22 @@ class Queue {
 
   // Nothing once the queue is empty and closed without a reason.
   std::optional<T> take_if_open() {
-    return shared_.wait([](const State& state) { return state.closed || !state.items.empty(); },
-                        [](State& state) -> std::optional<T> {
-                          if (!state.items.empty()) {
-                            std::optional<T> item(std::move(state.items.front()));
-                            state.items.pop_front();
-                            return item;
-                          }
-                          if (state.reason) std::rethrow_exception(state.reason);
-                          return std::nullopt;
-                        });
+    return shared_.wait(ready, [](State& state) -> std::optional<T> {
+      if (!state.items.empty()) {
+        std::optional<T> item(std::move(state.items.front()));
+        state.items.pop_front();
+        return item;
+      }
+      if (state.reason) std::rethrow_exception(state.reason);
+      return std::nullopt;
+    });
+  }
+
+  // Waits until there is something to take or the queue is closed, or until the time has come;
+  // whether take would return at once.
+  bool wait_until(Clock::time_point time) {
+    look_for_a_moment([&] { return shared_.look(ready); }, time);
+    return shared_.wait_until(time, ready);
   }
 
   // The same where an item must come.
@@ -60,6 +66,7 @@ class Queue {
     bool closed = false;
     std::exception_ptr reason;
   };
+  static bool ready(const State& state) { return state.closed || !state.items.empty(); }
   Monitor<State> shared_;
 };
 

@@ -21,6 +21,18 @@ void sum_over_ranks(Transport& transport, int ranks, std::span<double> values) {
 
 void barrier(Transport& transport, int ranks) { sum_over_ranks(transport, ranks, {}); }
 
+void wait_for_all(Transport& transport) {
+  const auto wait = [&](Request request) { transport.wait(request, Patience::while_others_work); };
+  if (transport.rank() != 0) {
+    wait(transport.send(0, Tag::control, {}));
+    wait(transport.receive(0, Tag::control, {}));
+    return;
+  }
+  for (int rank = 1; rank < transport.size(); ++rank)
+    wait(transport.receive(rank, Tag::control, {}));
+  for (int rank = 1; rank < transport.size(); ++rank) wait(transport.send(rank, Tag::control, {}));
+}
+
 std::vector<Bytes> gather(Transport& transport, int ranks, const Bytes& own) {
   std::uint64_t size = own.size();
   const auto size_bytes = std::as_writable_bytes(std::span(&size, 1));

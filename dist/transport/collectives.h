@@ -15,6 +15,11 @@ void sum_over_ranks(Transport& transport, int ranks, std::span<double> values);
 
 void barrier(Transport& transport, int ranks);
 
+// At the end of a job, on all ranks: waits until all are there, as long as those that are not are
+// seen to work. The first may still be writing files, or waiting for somebody to read what it
+// prints.
+void wait_for_all(Transport& transport);
+
 using Bytes = std::vector<std::byte>;
 // On rank 0 what every rank has given, by rank; empty elsewhere.
 std::vector<Bytes> gather(Transport& transport, int ranks, const Bytes& own);

@@ -51,6 +51,13 @@ class Link : public Transport {
   }
   void fail(const std::string& reason) override { inner_->fail(reason); }
 
+  // Signs of life are not slowed down.
+  void show(const Sign& sign) override { inner_->show(sign); }
+  void ask(bool in_earnest) override { inner_->ask(in_earnest); }
+  std::vector<Sign> signs(Clock::time_point since) const override { return inner_->signs(since); }
+  Clock::duration answer_time() const override { return inner_->answer_time(); }
+  bool left_to_another() const override { return inner_->left_to_another(); }
+
   Request begin_send(int to, Tag tag, std::span<const std::byte> bytes) override {
     const auto begin = std::max(Clock::now(), out_free_);
     out_free_ = begin + passing_time(bytes.size());

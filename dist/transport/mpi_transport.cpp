@@ -8,6 +8,7 @@
 #include <atomic>
 #include <climits>
 #include <cstdlib>
+#include <list>
 #include <vector>
 
 #include "dist/runtime/monitor.h"
@@ -18,6 +19,8 @@
 
 namespace tandem {
 namespace {
+
+bool closed = false;  // MPI may not be called any more
 
 std::string error_text(int code) {
   char text[MPI_MAX_ERROR_STRING];
@@ -70,6 +73,7 @@ class MpiTransport : public Transport {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     MPI_Comm_size(MPI_COMM_WORLD, &size_);
     find_nodes();
+    seen_.resize(static_cast<std::size_t>(size_));
   }
 
   int rank() const override { return rank_; }
@@ -118,7 +122,70 @@ class MpiTransport : public Transport {
     failed_.store(true, std::memory_order_release);
   }
 
+  // Answers whoever has asked, and takes in the answers of others.
+  void show(const Sign& sign) override {
+    if (closed) return;
+    std::erase_if(notes_, [](Note& note) {
+      int done = 0;
+      MPI_Test(&note.request, &done, MPI_STATUS_IGNORE);
+      return done;
+    });
+    for (;;) {
+      int here = 0;
+      MPI_Status status;
+      MPI_Iprobe(MPI_ANY_SOURCE, kNoteTag, MPI_COMM_WORLD, &here, &status);
+      if (!here) return;
+      Note::Text text{};
+      MPI_Recv(&text, sizeof text, MPI_BYTE, status.MPI_SOURCE, kNoteTag, MPI_COMM_WORLD,
+               MPI_STATUS_IGNORE);
+      if (text.kind == Note::Kind::answer)
+        seen_[static_cast<std::size_t>(status.MPI_SOURCE)] = {text.sign, Clock::now()};
+      else
+        write(status.MPI_SOURCE, {Note::Kind::answer, sign});
+      if (text.kind == Note::Kind::earnest_question && status.MPI_SOURCE < rank_)
+        another_asked_ = Clock::now();
+    }
+  }
+
+  void ask(bool in_earnest) override {
+    for (int rank = 0; rank < size_; ++rank)
+      if (rank != rank_)
+        write(rank, {in_earnest ? Note::Kind::earnest_question : Note::Kind::question, {}});
+  }
+
+  std::vector<Sign> signs(Clock::time_point since) const override {
+    std::vector<Sign> all;
+    for (const Seen& seen : seen_) all.push_back(seen.at >= since ? seen.sign : Sign{});
+    return all;
+  }
+
+  Clock::duration answer_time() const override {
+    return std::clamp<Clock::duration>(from_seconds(stall_timeout()),
+                                       std::chrono::milliseconds(500), std::chrono::seconds(2));
+  }
+  // To the lowest of them; it asks twice in that time.
+  bool left_to_another() const override { return Clock::now() - another_asked_ < answer_time(); }
+
  private:
+  // What ranks say to each other about what they do.
+  struct Note {
+    enum class Kind { question, earnest_question, answer };
+    struct Text {
+      Kind kind;
+      Sign sign;  // of an answer
+    };
+    Text text;
+    MPI_Request request;
+  };
+  static constexpr int kNoteTag = 2 * kTags;  // above those of messages and announcements
+
+  // Nobody waits for a note to be taken: its receiver may never do so.
+  void write(int to, const Note::Text& text) {
+    notes_.push_back({text, MPI_REQUEST_NULL});
+    Note& note = notes_.back();
+    MPI_Isend(&note.text, sizeof note.text, MPI_BYTE, to, kNoteTag, MPI_COMM_WORLD, &note.request);
+  }
+
   std::unique_ptr<MpiOperation> make(Operation::Kind kind, int peer, Tag tag, std::size_t bytes) {
     require(bytes <= INT_MAX, "a message of {} bytes is too long for MPI", bytes);
     return std::make_unique<MpiOperation>(kind, peer, tag, bytes);
@@ -158,8 +225,16 @@ class MpiTransport : public Transport {
     MPI_Allgather(&lowest, 1, MPI_INT, nodes_.data(), 1, MPI_INT, MPI_COMM_WORLD);
   }
 
+  struct Seen {
+    Sign sign;
+    Clock::time_point at{};
+  };
+
   int rank_ = 0, size_ = 1;
   std::vector<int> nodes_;
+  std::list<Note> notes_;   // on their way
+  std::vector<Seen> seen_;  // by rank
+  Clock::time_point another_asked_{};
   Pause pause_;
   std::atomic<bool> failed_ = false;
   Monitor<std::string> reason_;
@@ -192,17 +267,8 @@ bool can_start_mpi() {
 }
 
 void close_mpi() {
-  MPI_Request all_here = MPI_REQUEST_NULL;
-  MPI_Ibarrier(MPI_COMM_WORLD, &all_here);
-  // The first rank may still be writing files, or waiting for somebody to read what it prints.
-  const auto give_up = Clock::now() + std::chrono::hours(24);
+  closed = true;
   Pause pause;
-  for (int done = 0; !done;) {
-    MPI_Test(&all_here, &done, MPI_STATUS_IGNORE);
-    if (!done && Clock::now() > give_up)
-      throw SystemError("another rank has not come to its end for 24 hours");
-    if (!done) pause();
-  }
   const bool mpich = mpi_version().starts_with("MPICH");
   const bool left =
       mpich && leave_hydra([&] {

@@ -18,7 +18,8 @@ std::unique_ptr<Transport> open_mpi();
 // Whether MPI has not been started yet, and can be.
 bool can_start_mpi();
 
-// Ends MPI after all ranks have come here. The transport may not be used any more.
+// Ends MPI. All ranks must have come to their end (wait_for_all). The transport may not be used any
+// more.
 void close_mpi();
 
 // Ends the whole job at once, with this exit status.

@@ -46,7 +46,10 @@ struct ThreadsNetwork::ThreadsOperation final : Operation {
 
 class ThreadsTransport : public Transport {
  public:
-  ThreadsTransport(ThreadsNetwork& network, int rank) : network_(network), rank_(rank) {}
+  ThreadsTransport(ThreadsNetwork& network, int rank) : network_(network), rank_(rank) {
+    ThreadsTransport::show({Sign::State::busy});
+  }
+  ~ThreadsTransport() override { ThreadsTransport::show({Sign::State::silent}); }
 
   int rank() const override { return rank_; }
   int size() const override { return network_.size(); }
@@ -84,6 +87,17 @@ class ThreadsTransport : public Transport {
   }
 
   void fail(const std::string& reason) override { network_.fail(reason); }
+
+  void show(const Sign& sign) override {
+    network_.signs_[static_cast<std::size_t>(rank_)].store(sign);
+  }
+  void ask(bool) override {}  // all can be seen
+  std::vector<Sign> signs(Clock::time_point) const override {
+    return {network_.signs_.begin(), network_.signs_.end()};
+  }
+  // A rank that begins to wait shows it after a slice.
+  Clock::duration answer_time() const override { return 2 * slice(); }
+  bool left_to_another() const override { return false; }  // the first to fail speaks for all
 
  private:
   using ThreadsOperation = ThreadsNetwork::ThreadsOperation;
@@ -175,7 +189,7 @@ class ThreadsTransport : public Transport {
 };
 
 ThreadsNetwork::ThreadsNetwork(int size, std::size_t bytes_in_flight)
-    : bytes_in_flight_(bytes_in_flight) {
+    : bytes_in_flight_(bytes_in_flight), signs_(static_cast<std::size_t>(size)) {
   for (int rank = 0; rank < size; ++rank)
     mailboxes_.push_back(std::make_unique<Monitor<Mailbox>>());
 }

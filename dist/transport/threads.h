@@ -44,6 +44,7 @@ class ThreadsNetwork {
 
   std::size_t bytes_in_flight_;
   std::vector<std::unique_ptr<Monitor<Mailbox>>> mailboxes_;
+  std::vector<std::atomic<Sign>> signs_;  // by rank
   std::atomic<bool> failed_ = false;
   Monitor<std::string> reason_;
 };

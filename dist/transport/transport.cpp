@@ -2,24 +2,26 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "dist/transport/stall.h"
+
 namespace tandem {
 std::string name_of_rank(int rank) {
   return rank == kAnyRank ? "any rank" : fmt::format("rank {}", rank);
 }
 
-void Transport::await(Request& request, double seconds) {
-  if (!request) return;
-  Request* const one[] = {&request};
-  if (!wait_any_until(one, Clock::now() + from_seconds(seconds)))
-    throw SystemError("{} for {:g} s (--stall-timeout)",
-                      request->kind == Operation::Kind::send
-                          ? name_of_rank(request->peer) + " has not taken what was sent to it"
-                          : "nothing has come from " + name_of_rank(request->peer),
-                      seconds);
+void Transport::set_stall_timeout(double seconds) {
+  stall_timeout_s_ = seconds;
+  slice_ = std::min<Clock::duration>(std::chrono::milliseconds(100), from_seconds(seconds / 4));
 }
 
-int Transport::wait(Request& request, double seconds) {
-  await(request, seconds);
+void Transport::await_any(std::span<Request* const> requests, Patience patience) {
+  if (!wait_any_until(requests, Clock::now() + slice_)) wait_long(*this, requests, patience);
+}
+
+int Transport::wait(Request& request, Patience patience) {
+  await(request, patience);
   if (!request) return -1;
   const int other = request->kind == Operation::Kind::send ? request->peer : request->source;
   request.reset();

@@ -12,6 +12,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "dist/runtime/clock.h"
 #include "tensor/error.h"
@@ -60,6 +61,16 @@ struct Operation {
 // message is neither delivered nor taken. That happens where a job fails.
 using Request = std::unique_ptr<Operation>;
 
+// What a rank shows of itself to those who ask (stall.h).
+struct Sign {
+  enum class State { silent, busy, waits };  // silent: it shows nothing
+  State state = State::silent;
+  int waits_for = kAnyRank;  // where it waits
+};
+
+// How long to wait: up to the stall timeout, or beyond it as long as others are seen to work.
+enum class Patience { until_timeout, while_others_work };
+
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -93,12 +104,15 @@ class Transport {
   virtual void fail(const std::string& reason) = 0;
 
   // Waits until the request is done and empties it. Returns the rank at the other end. Throws
-  // SystemError, naming that rank, if it takes longer than the stall timeout, or than `seconds`.
-  int wait(Request& request) { return wait(request, stall_timeout_s_); }
-  int wait(Request& request, double seconds);
+  // Stalled, on one rank of the job, if that takes too long.
+  int wait(Request& request, Patience patience = Patience::until_timeout);
   // The same, but the request stays.
-  void await(Request& request) { await(request, stall_timeout_s_); }
-  void await(Request& request, double seconds);
+  void await(Request& request, Patience patience = Patience::until_timeout) {
+    Request* const one[] = {&request};
+    if (request) await_any(one, patience);
+  }
+  // The same until one of them is done.
+  void await_any(std::span<Request* const> requests, Patience patience);
 
   void send_and_wait(int to, Tag tag, std::span<const std::byte> bytes);
   int receive_and_wait(int from, Tag tag, std::span<std::byte> bytes);  // returns the sender
@@ -109,8 +123,21 @@ class Transport {
   void set_helpers(ThreadPool* helpers) { helpers_ = helpers; }
   ThreadPool* helpers() const { return helpers_; }
 
-  void set_stall_timeout(double seconds) { stall_timeout_s_ = seconds; }
+  void set_stall_timeout(double seconds);
   double stall_timeout() const { return stall_timeout_s_; }
+
+  // Signs of life, for stall.h. A communication thread that waits for long, or has nothing to do,
+  // shows every slice what its rank does.
+  Clock::duration slice() const { return slice_; }
+  virtual void show(const Sign& sign) = 0;
+  // Asks all others. `in_earnest`: this rank is about to end the job.
+  virtual void ask(bool in_earnest) = 0;
+  // What all ranks have shown since then, as far as it has come.
+  virtual std::vector<Sign> signs(Clock::time_point since) const = 0;
+  // How long that may take.
+  virtual Clock::duration answer_time() const = 0;
+  // Whether another rank is about to end the job, and this one is to leave it to that.
+  virtual bool left_to_another() const = 0;
 
   std::int64_t bytes_sent(Tag tag) const { return bytes_sent_[static_cast<std::size_t>(tag)]; }
 
@@ -119,6 +146,7 @@ class Transport {
 
   std::array<std::int64_t, 2 * kTags> bytes_sent_{};
   double stall_timeout_s_ = 60;
+  Clock::duration slice_ = std::chrono::milliseconds(100);
   ThreadPool* helpers_ = nullptr;
 };
 

@@ -1,6 +1,9 @@
 // Programs under mpiexec: what they compute, and how they end.
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
@@ -84,7 +87,7 @@ pid_t parent_of(pid_t process) {
   return at == std::string::npos ? 0 : std::stoi(status.substr(at + name.size()));
 }
 
-// A job of so many ranks that would run for long.
+// A job of so many ranks; it would run for long, unless the arguments say something else.
 class LongJob {
  public:
   LongJob(int ranks, const std::string& mark, const Words& arguments)
@@ -96,6 +99,14 @@ class LongJob {
     ::unsetenv("TANDEM_TEST_MARK");
   }
 
+  template <class Holds>
+  void wait_until(Holds&& holds) {
+    const auto give_up = Clock::now() + std::chrono::seconds(30);
+    while (!holds()) {
+      REQUIRE(Clock::now() < give_up);
+      ::usleep(1000);  // another process: there is nothing to wait on
+    }
+  }
   void wait_until_it_trains() {
     wait_until([&] { return mpiexec_.out_so_far().find("network: MPI") != std::string::npos; });
   }
@@ -119,15 +130,6 @@ class LongJob {
   }
 
  private:
-  template <class Holds>
-  static void wait_until(Holds&& holds) {
-    const auto give_up = Clock::now() + std::chrono::seconds(30);
-    while (!holds()) {
-      REQUIRE(Clock::now() < give_up);
-      ::usleep(1000);  // another process: there is nothing to wait on
-    }
-  }
-
   std::string mark_;
   Process mpiexec_;
 };
@@ -326,6 +328,7 @@ TEST_CASE("mpi: a rank that is killed ends the job and is named" * doctest::skip
 
 TEST_CASE("mpi: a rank that crashes ends the job, and its watcher says why" *
           doctest::skip(!kHasMpich)) {
+  const NoCoreFiles none;
   // A sanitizer leaves this signal to others; UCX does not.
   const ProgramResult r = disturb_rank_2("crash", SIGILL, {});
   CHECK(r.status == 1);
@@ -350,12 +353,58 @@ TEST_CASE("mpi: a rank that is killed at the start is named" * doctest::skip(!kH
   }
 }
 
-TEST_CASE("mpi: a rank that stalls is named after the timeout" * doctest::skip(!kHasMpi)) {
-  const ProgramResult r = disturb_rank_2("stop", SIGSTOP, {"--stall-timeout", "1"});
+TEST_CASE("mpi: of ranks that stand still, the one that is stopped is named, once" *
+          doctest::skip(!kHasMpi)) {
+  const auto silent_rank = [](const ProgramResult& r) {
+    CAPTURE(r.err);
+    CHECK(r.status == 1);
+    const std::string before = "mnist_mlp: rank ";
+    const std::size_t first = r.err.find(before);
+    REQUIRE(first != std::string::npos);
+    CHECK(r.err.find("mnist_mlp: ", first + 1) == std::string::npos);
+    CHECK(r.err.find(" has been silent for 1 s (--stall-timeout); the job ends\n") ==
+          first + before.size() + 1);
+    return r.err[first + before.size()];
+  };
+  const Words soon = {"--stall-timeout", "1"};
+  CHECK(silent_rank(disturb_rank_2("stop", SIGSTOP, soon)) == '2');
+  // Workers that wait for a server, which waits for a worker.
+  const Words with_server = soon + Words{"--algo", "ps-sync", "--servers", "1"};
+  CHECK(silent_rank(disturb_rank_2("link", SIGSTOP, with_server + Words{"--link", "1gbe"})) == '2');
+
+  // A server waits for as long as workers compute; not for workers that are stopped.
+  LongJob job(3, "workers", with_server);
+  job.wait_until_it_trains();
+  job.send(0, SIGSTOP);
+  job.send(1, SIGSTOP);
+  CHECK(silent_rank(job.end()) < '2');
+}
+
+TEST_CASE("mpi: at the end ranks wait for one that writes, but not for one that is stopped" *
+          doctest::skip(!kHasMpi)) {
+  // Rank 0 cannot end while nobody reads its trace.
+  const TemporaryFolder folder;
+  const std::string pipe = folder / "pipe";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  const int end = ::open(pipe.c_str(), O_RDWR | O_NONBLOCK);
+  REQUIRE(end >= 0);
+  int full = ::fcntl(end, F_SETPIPE_SZ, 4096);
+  REQUIRE(full > 0);
+  LongJob job(3, "end", {"--iterations", "20", "--stall-timeout", "1", "--trace", pipe});
+  const auto bytes_in_pipe = [&] {
+    int bytes = 0;
+    REQUIRE(::ioctl(end, FIONREAD, &bytes) == 0);
+    return bytes;
+  };
+  job.wait_until([&] { return bytes_in_pipe() == full; });
+  ::usleep(2'500'000);  // longer than the timeout
+  job.send(0, SIGSTOP);
+  const ProgramResult r = job.end();
+  ::close(end);
   CAPTURE(r.err);
   CHECK(r.status == 1);
-  CHECK(r.err.find("rank 2 ") != std::string::npos);
-  CHECK(r.err.find("--stall-timeout") != std::string::npos);
+  CHECK(r.err.find("mnist_mlp: rank 0 has been silent for 1 s (--stall-timeout); the job ends\n") !=
+        std::string::npos);
 }
 
 TEST_CASE("mpi: a build without it says so" * doctest::skip(kHasMpi)) {

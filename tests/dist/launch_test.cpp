@@ -62,7 +62,7 @@ TEST_CASE("launch: a rank that is silent is named after the stall timeout") {
                    communication.call([&] { barrier(communication.transport(), 2); });
                  });
   });
-  CHECK(message == "rank 0: nothing has come from rank 1 for 0.1 s (--stall-timeout)");
+  CHECK(message == "rank 1 has been silent for 0.1 s (--stall-timeout); the job ends");
 }
 
 TEST_CASE("launch: an error in opening the transport is thrown, not waited for") {
