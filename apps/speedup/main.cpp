@@ -42,6 +42,7 @@ struct Options {
   Plan plan;
   fs::path out;
   double target_accuracy = 0;  // 0: what all of them reach
+  double optimum = 0;          // 0: not known
   bool again = false, quiet = false;
 };
 
@@ -119,6 +120,11 @@ bool parse(int argc, char** argv, Options& o) {
                   "Tell how long it takes to reach it; default: the whole\n"
                   "per cent that all algorithms reach")
       ->transform(number("a number from 0 to 100", [](double v) { return v >= 0 && v <= 100; }));
+  without_default("--optimum", o.optimum, "X",
+                  "The least objective there is, from a long run: draws\n"
+                  "how far each algorithm is above it (needs\n"
+                  "-- --objective)")
+      ->transform(number("a number above 0", [](double v) { return v > 0; }));
   without_default("--batch", batch, "N", "Samples per iteration; default: the paper's")
       ->transform(whole(1, kMost));
   add("--seed", plan.seed, "N", "Decides initial weights, data order and dropout")
@@ -267,6 +273,7 @@ void run(Options& o) {
     results.environment.date = date_now();
     failures.attempt_meanwhile("results.json", [&] { write("results.json", to_json(results)); });
   }
+  results.optimum = o.optimum;
   results.target_accuracy = o.target_accuracy > 0 ? o.target_accuracy : reached_by_all(results);
   for (const Cell& cell : results.cells) failed += !cell.done();
   console.print((o.quiet ? "" : "\n") + to_text(results) + "\n");

@@ -191,6 +191,15 @@ TEST_CASE("figures: what there is to draw") {
   for (Cell& cell : results.cells)
     if (cell.link == "10gbe") cell.link = "none";
   CHECK(names(results) == Names{"accuracy", "breakdown", "accuracy_2_none", "breakdown_2_none"});
+  // The gap needs an optimum and objectives, two of them above it.
+  results.optimum = 1.5;
+  CHECK(names(results).size() == 4);
+  results.cells[0].curve[3].objective = 1.7;
+  results.cells[0].curve[4].objective = 1.5;
+  CHECK(names(results).size() == 4);
+  results.cells[0].curve[5].objective = 1.6;
+  CHECK(names(results) ==
+        Names{"accuracy", "gap", "breakdown", "accuracy_2_none", "breakdown_2_none"});
   for (Cell& cell : results.cells) cell.curve.resize(1);  // no curve
   CHECK(names(results) == Names{"breakdown", "breakdown_2_none"});
   for (Cell& cell : results.cells) cell.failure = "for a reason";

@@ -192,8 +192,8 @@ TEST_CASE("speedup: results are read as they were written") {
   constexpr std::size_t kDeep = 200'000;
   CHECK(complaint(std::string(kDeep, '[') + std::string(kDeep, ']'))
             .ends_with("its arrays and objects are nested more than 16 deep"));
-  CHECK(complaint("[[2]]").ends_with("its format is an array, not 1"));
-  CHECK(complaint('"' + std::string(kDeep, 'x') + '"').ends_with("xxx...\", not 1"));
+  CHECK(complaint("[[2]]").ends_with("its format is an array, not 2"));
+  CHECK(complaint('"' + std::string(kDeep, 'x') + '"').ends_with("xxx...\", not 2"));
 }
 
 TEST_CASE("speedup: an excerpt of a trace has two iterations near the mean, and no hidden span") {

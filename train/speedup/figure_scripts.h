@@ -12,6 +12,8 @@ namespace tandem {
 
 // Each is nothing if there is nothing to draw. `setting`: the cells of one.
 std::optional<GnuplotFigure> accuracy_figure(const Results& results, std::span<const Cell> setting);
+// How far the objective (--objective) is above results.optimum.
+std::optional<GnuplotFigure> gap_figure(const Results& results, std::span<const Cell> setting);
 std::optional<GnuplotFigure> breakdown_figure(std::span<const Cell> setting);
 std::optional<GnuplotFigure> links_figure(const Results& results);
 std::optional<GnuplotFigure> workers_figure(const Results& results);

@@ -33,6 +33,7 @@ Figures all_figures(const Results& results) {
   for (const auto cells : results.settings()) {
     const std::string more = std::exchange(first, false) ? "" : suffix(cells[0]);
     add(accuracy_figure(results, cells), cells[0].setting(), more);
+    add(gap_figure(results, cells), cells[0].setting(), more);
     add(breakdown_figure(cells), cells[0].setting(), more);
   }
   add(links_figure(results), "", "");

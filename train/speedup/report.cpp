@@ -196,6 +196,9 @@ std::string caption(const std::string& kind) {
     return "Test accuracy by the time of training (tests not counted; the scale is logarithmic, so "
            "that the same factor is the same distance), and by iteration: what old or compressed "
            "gradients cost. The dashed line is the accuracy that the table gives the time to.";
+  if (kind == "gap")
+    return "How far the loss over the whole training set is above the least there is, which a long "
+           "run has found, by time and by iteration.";
   if (kind == "breakdown")
     return "What a mean iteration of a worker's compute thread is spent on; the final test "
            "accuracy is above it. The line at its top reaches from the fastest to the slowest "

@@ -69,7 +69,8 @@ constexpr std::tuple kPlan(field("bench", &Results::bench), field("net", &Result
                            field("timed", &Results::timed), field("repeats", &Results::repeats),
                            field("tests", &Results::tests),
                            field("parameters", &Results::parameters), field("seed", &Results::seed),
-                           field("target_accuracy", &Results::target_accuracy));
+                           field("target_accuracy", &Results::target_accuracy),
+                           field("optimum", &Results::optimum));
 constexpr std::tuple kEnvironment(
     field("tandem", &Environment::tandem), field("processor", &Environment::processor),
     field("cores", &Environment::cores), field("memory", &Environment::memory),

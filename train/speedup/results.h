@@ -110,6 +110,7 @@ struct Results {
   std::int64_t repeats = 0, tests = 0, parameters = 0;
   std::uint64_t seed = 0;
   double target_accuracy = 0;
+  double optimum = 0;  // the least objective there is, for the figure of the gap; 0: not known
   Environment environment;
   std::vector<Cell> cells;  // by workers, then link, then algorithm
 

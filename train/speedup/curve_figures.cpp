@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "train/speedup/figure_scripts.h"
 
@@ -18,17 +19,28 @@ std::string logarithmic_tics(double from, double to) {
   return fmt::format("set xtics ({})\n", tics);
 }
 
-}  // namespace
+// What is drawn of every test.
+struct Quantity {
+  const char* name;
+  const char* title;
+  std::string y_axis;  // gnuplot's commands for it
+  std::function<std::optional<double>(const CurvePoint&)> value;
+  double reference = 0;  // a line to compare with; 0: none
+  std::string reference_title = {};
+};
 
 // By time on the left, by iteration on the right. Time is logarithmic: algorithms that differ by a
 // factor of nine are all to be seen, and the same factor is the same distance everywhere.
-std::optional<GnuplotFigure> accuracy_figure(const Results& results,
-                                             std::span<const Cell> setting) {
+std::optional<GnuplotFigure> curves(const Results& results, std::span<const Cell> setting,
+                                    const Quantity& quantity) {
   // One test alone makes no curve.
   auto cells = done_cells(setting);
-  std::erase_if(cells, [](const Cell* cell) { return cell->curve.size() < 2; });
+  std::erase_if(cells, [&](const Cell* cell) {
+    return std::ranges::count_if(
+               cell->curve, [&](const CurvePoint& p) { return quantity.value(p).has_value(); }) < 2;
+  });
   if (cells.empty()) return {};
-  GnuplotFigure figure{.name = "accuracy", .title = "Test accuracy by time and by iteration"};
+  GnuplotFigure figure{.name = quantity.name, .title = quantity.title};
   std::string& script = figure.script;
   std::string by_time, by_iteration;
   std::vector<std::string> names;
@@ -37,7 +49,8 @@ std::optional<GnuplotFigure> accuracy_figure(const Results& results,
     const std::string block = fmt::format("$curve{}", names.size());
     script += block + " << end\n";
     for (const CurvePoint& p : cell->curve)
-      script += fmt::format("{:.6g} {} {:.6g}\n", p.wall_s, p.iteration, 100 * p.accuracy);
+      if (const auto value = quantity.value(p))
+        script += fmt::format("{:.6g} {} {:.6g}\n", p.wall_s, p.iteration, *value);
     script += "end\n";
     longest = std::max(longest, cell->curve.back().wall_s);
     for (const CurvePoint& p : cell->curve)
@@ -51,18 +64,19 @@ std::optional<GnuplotFigure> accuracy_figure(const Results& results,
         fmt::format("{}{} using 2:3 {} title {}", before, block, style, gnuplot_quoted(cell->name));
     names.push_back(cell->name);
   }
-  if (results.target_accuracy > 0) {
-    names.push_back(fmt::format("target {:.3g} %", 100 * results.target_accuracy));
+  if (quantity.reference > 0) {
+    names.push_back(quantity.reference_title);
     const std::string target =
-        fmt::format(", \\\n  {:.6g} with lines {}", 100 * results.target_accuracy, kReferenceLine);
+        fmt::format(", \\\n  {:.6g} with lines {}", quantity.reference, kReferenceLine);
     by_time += target;
     by_iteration += target + " title " + gnuplot_quoted(names.back());
   }
   script += fmt::format(
-      "set multiplot\nset ylabel \"test accuracy, %\"\nset yrange [0<*:*<100]\n{}"
+      "set multiplot\n{}{}"
       "set title {}\nunset key\nset xlabel \"seconds of training{}\"\n"
       "set logscale x\nset xrange [{:.6g}:{:.6g}]\n{}{}\n",
-      margins(kLeftPanel), gnuplot_quoted(fmt::format("by time ({})", cells[0]->setting())),
+      quantity.y_axis, margins(kLeftPanel),
+      gnuplot_quoted(fmt::format("by time ({})", cells[0]->setting())),
       results.extrapolates() ? ": iterations × their mean time" : "", 0.9 * shortest, longest,
       logarithmic_tics(0.9 * shortest, longest), by_time);
   script += fmt::format(
@@ -72,6 +86,32 @@ std::optional<GnuplotFigure> accuracy_figure(const Results& results,
       margins(kRightPanel), kKeyBeside, by_iteration);
   figure.panels = {names, names};
   return figure;
+}
+
+}  // namespace
+
+std::optional<GnuplotFigure> accuracy_figure(const Results& results,
+                                             std::span<const Cell> setting) {
+  return curves(
+      results, setting,
+      {.name = "accuracy",
+       .title = "Test accuracy by time and by iteration",
+       .y_axis = "set ylabel \"test accuracy, %\"\nset yrange [0<*:*<100]\n",
+       .value = [](const CurvePoint& p) -> std::optional<double> { return 100 * p.accuracy; },
+       .reference = 100 * results.target_accuracy,
+       .reference_title = fmt::format("target {:.3g} %", 100 * results.target_accuracy)});
+}
+
+std::optional<GnuplotFigure> gap_figure(const Results& results, std::span<const Cell> setting) {
+  if (results.optimum <= 0) return {};
+  return curves(results, setting,
+                {.name = "gap",
+                 .title = "Objective above the optimum, by time and by iteration",
+                 .y_axis = "set ylabel \"objective above the optimum\"\nset logscale y\n",
+                 .value = [&](const CurvePoint& p) -> std::optional<double> {
+                   if (!p.objective || *p.objective <= results.optimum) return {};
+                   return *p.objective - results.optimum;
+                 }});
 }
 
 }  // namespace tandem
