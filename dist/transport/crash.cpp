@@ -3,10 +3,13 @@
 #include <dlfcn.h>
 #include <signal.h>
 
+#include <iterator>
 #include <string_view>
 
 namespace tandem {
 namespace {
+
+constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGHUP};
 
 // The library that handles a signal; null where the action is the default, or to ignore it.
 const char* handling_library(int signal) {
@@ -21,7 +24,7 @@ const char* handling_library(int signal) {
 }  // namespace
 
 void take_signals_from_ucx() {
-  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGHUP}) {
+  for (const int signal : kSignals) {
     const char* const library = handling_library(signal);
     if (!library || std::string_view(library).find("libucs") == std::string_view::npos) continue;
     // UCX remembers who had the signal before.
@@ -34,6 +37,20 @@ void take_signals_from_ucx() {
       ::signal(signal, SIG_DFL);
     if (ucs) ::dlclose(ucs);  // it stays loaded: dlopen has counted one user more
   }
+}
+
+struct KeptSignals::Actions {
+  struct sigaction of[std::size(kSignals)]{};
+};
+
+KeptSignals::KeptSignals() : before_(std::make_unique<Actions>()) {
+  for (std::size_t i = 0; i < std::size(kSignals); ++i)
+    ::sigaction(kSignals[i], nullptr, &before_->of[i]);
+}
+
+KeptSignals::~KeptSignals() {
+  for (std::size_t i = 0; i < std::size(kSignals); ++i)
+    ::sigaction(kSignals[i], &before_->of[i], nullptr);
 }
 
 }  // namespace tandem

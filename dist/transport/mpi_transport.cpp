@@ -247,9 +247,11 @@ std::unique_ptr<Transport> open_mpi() {
   // Between machines, UCX's rendezvous carries large messages in one direction at a time.
   if (launch.local_size < launch.size) ::setenv("UCX_RNDV_THRESH", "inf", 0);
   int provided = 0, size = 1;
-  if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS)
-    throw SystemError("MPI could not be started");
-  take_signals_from_ucx();
+  {
+    const KeptSignals kept;
+    if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS)
+      throw SystemError("MPI could not be started");
+  }
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   if (size == 1 && launch.size > 1)

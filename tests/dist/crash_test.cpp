@@ -104,6 +104,23 @@ TEST_CASE("crash: every fatal signal ends the process" * doctest::skip(kOwnMallo
   }
 }
 
+TEST_CASE("crash: what a library does to signals while it starts is undone") {
+  const auto handler_of = [](int signal) {
+    struct sigaction action {};
+    REQUIRE(::sigaction(signal, nullptr, &action) == 0);
+    return action.sa_handler;
+  };
+  for (const int signal : {SIGSEGV, SIGHUP}) {
+    const auto before = handler_of(signal);
+    {
+      const KeptSignals kept;
+      ::signal(signal, [](int) {});
+      CHECK((handler_of(signal) != before));
+    }
+    CHECK((handler_of(signal) == before));
+  }
+}
+
 TEST_CASE("crash: SIGHUP ends a program, unless it was started with nohup") {
   CHECK(Training().end_by({SIGHUP, SIGTERM}) == SIGHUP);
   ::signal(SIGHUP, SIG_IGN);  // as nohup does
