@@ -53,7 +53,7 @@ class Link : public Transport {
 
   // Signs of life are not slowed down.
   void show(const Sign& sign) override { inner_->show(sign); }
-  void ask(bool in_earnest) override { inner_->ask(in_earnest); }
+  void ask(const Sign& sign, bool in_earnest) override { inner_->ask(sign, in_earnest); }
   std::vector<Sign> signs(Clock::time_point since) const override { return inner_->signs(since); }
   Clock::duration answer_time() const override { return inner_->answer_time(); }
   bool left_to_another() const override { return inner_->left_to_another(); }

@@ -138,19 +138,18 @@ class MpiTransport : public Transport {
       Note::Text text{};
       MPI_Recv(&text, sizeof text, MPI_BYTE, status.MPI_SOURCE, kNoteTag, MPI_COMM_WORLD,
                MPI_STATUS_IGNORE);
-      if (text.kind == Note::Kind::answer)
-        seen_[static_cast<std::size_t>(status.MPI_SOURCE)] = {text.sign, Clock::now()};
-      else
-        write(status.MPI_SOURCE, {Note::Kind::answer, sign});
+      seen_[static_cast<std::size_t>(status.MPI_SOURCE)] = {text.sign, Clock::now()};
+      if (text.kind != Note::Kind::answer) write(status.MPI_SOURCE, {Note::Kind::answer, sign});
       if (text.kind == Note::Kind::earnest_question && status.MPI_SOURCE < rank_)
         another_asked_ = Clock::now();
     }
   }
 
-  void ask(bool in_earnest) override {
+  // A question shows what its sender does: an answer may be stuck behind large messages.
+  void ask(const Sign& sign, bool in_earnest) override {
     for (int rank = 0; rank < size_; ++rank)
       if (rank != rank_)
-        write(rank, {in_earnest ? Note::Kind::earnest_question : Note::Kind::question, {}});
+        write(rank, {in_earnest ? Note::Kind::earnest_question : Note::Kind::question, sign});
   }
 
   std::vector<Sign> signs(Clock::time_point since) const override {
@@ -172,7 +171,7 @@ class MpiTransport : public Transport {
     enum class Kind { question, earnest_question, answer };
     struct Text {
       Kind kind;
-      Sign sign;  // of an answer
+      Sign sign;  // of the sender
     };
     Text text;
     MPI_Request request;

@@ -22,6 +22,7 @@ class Shown {
   Shown& operator=(const Shown&) = delete;
 
   void again() { transport_.show(sign_); }
+  void ask(bool in_earnest) { transport_.ask(sign_, in_earnest); }
 
  private:
   Transport& transport_;
@@ -87,7 +88,7 @@ void wait_long(Transport& transport, std::span<Request* const> requests, Patienc
       if (!asking) since = Clock::now();
       asking = true;
       if (waited - asked >= answer_s / 2) {
-        transport.ask(over);
+        shown.ask(over);
         asked = waited;
       }
     }

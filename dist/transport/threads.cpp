@@ -91,7 +91,7 @@ class ThreadsTransport : public Transport {
   void show(const Sign& sign) override {
     network_.signs_[static_cast<std::size_t>(rank_)].store(sign);
   }
-  void ask(bool) override {}  // all can be seen
+  void ask(const Sign&, bool) override {}  // all can be seen
   std::vector<Sign> signs(Clock::time_point) const override {
     return {network_.signs_.begin(), network_.signs_.end()};
   }

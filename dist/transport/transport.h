@@ -130,8 +130,8 @@ class Transport {
   // shows every slice what its rank does.
   Clock::duration slice() const { return slice_; }
   virtual void show(const Sign& sign) = 0;
-  // Asks all others. `in_earnest`: this rank is about to end the job.
-  virtual void ask(bool in_earnest) = 0;
+  // Shows it to all others and asks them. `in_earnest`: this rank is about to end the job.
+  virtual void ask(const Sign& sign, bool in_earnest) = 0;
   // What all ranks have shown since then, as far as it has come.
   virtual std::vector<Sign> signs(Clock::time_point since) const = 0;
   // How long that may take.
