@@ -12,7 +12,8 @@ namespace tandem {
 std::uint64_t Dataset::fingerprint() const {
   constexpr std::int64_t kSamples = 16;
   std::uint64_t hash = kHashOfNothing;
-  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(image_shape().count()));
+  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(image_shape().count()) *
+                                   bytes_of(dtype()));
   for (std::int64_t i = 0; i < std::min(kSamples, size()); ++i) {
     const std::int32_t label = read(i * size() / std::min(kSamples, size()), pixels, nullptr);
     hash = hash_of(std::as_bytes(std::span(pixels)), hash);

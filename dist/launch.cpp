@@ -141,9 +141,11 @@ void run_under_mpi(const RankOptions& o, const std::exception_ptr& mistake,
   ThreadPool helpers(communication_threads(mpi_launch()->local_size));
   Communication communication([&] { return prepare(open_mpi(), o, helpers); });
   const auto abort = [&](int status) { communication.call([&] { abort_mpi(status); }); };
-  const auto say = [&](const std::exception& e) {
-    fmt::print(stderr, "{}: rank {}: {}\n", o.app, communication.transport().rank(), e.what());
+  // Not fmt::print: it throws where stderr cannot be written, and the job would not be aborted.
+  const auto say = [&](const std::string& rank, const std::exception& e) {
+    std::fputs(fmt::format("{}: {}{}\n", o.app, rank, e.what()).c_str(), stderr);
   };
+  const std::string here = fmt::format("rank {}: ", communication.transport().rank());
   const auto close = [&] {
     communication.call([&] {
       wait_for_all(communication.transport());
@@ -162,16 +164,16 @@ void run_under_mpi(const RankOptions& o, const std::exception_ptr& mistake,
     close();
     throw;
   } catch (const UserError& e) {
-    fmt::print(stderr, "{}: {}\n", o.app, e.what());
+    say("", e);
     abort(2);
   } catch (const Diverged& e) {
-    say(e);
+    say(here, e);
     abort(3);
   } catch (const Stalled& e) {  // of another rank
-    fmt::print(stderr, "{}: {}\n", o.app, e.what());
+    say("", e);
     abort(1);
   } catch (const std::exception& e) {
-    say(e);
+    say(here, e);
     abort(1);
   }
 }

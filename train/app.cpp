@@ -58,7 +58,7 @@ int run(const char* name, const std::function<void()>& body) {
     say(name, "internal error: ", e);
     return 1;
   } catch (const Diverged& e) {
-    fmt::print(stderr, "{}: {}\n", name, e.what());
+    say(name, "", e);
     return 3;
   } catch (const std::exception& e) {
     say(name, "", e);

@@ -32,12 +32,13 @@ DataSplit features_of(const DataSplit& images, const std::string& weights, const
   ParameterSet parameters(net.parameters(), cpu);
   if (!weights.empty()) load_fixed_weights(weights, parameters);
   const auto forward = [&](Tape& tape, const Var& x) { return net.features(tape, x); };
-  return with_fixed_features(images, {parameters, forward, CifarConvex::kFeatures},
-                             [&](std::int64_t count) {
-                               if (o.quiet || !is_first_rank()) return;
-                               fmt::print("running the fixed layers once for {} images\n", count);
-                               std::fflush(stdout);
-                             });
+  return with_fixed_features(
+      images, {parameters, forward, CifarConvex::kFeatures}, [&](std::int64_t count) {
+        if (o.quiet || !is_first_rank()) return;
+        // Standard output may be for a file (--summary -).
+        std::fputs(fmt::format("running the fixed layers once for {} images\n", count).c_str(),
+                   stderr);
+      });
 }
 
 }  // namespace

@@ -162,6 +162,8 @@ bool parse(int argc, char** argv, Options& o) {
   if (plan.device == "cpu" && plan.precision != "fp32")
     throw UserError("--precision {} needs --device cuda", plan.precision);
   plan.iterations = iterations > 0 ? iterations : plan.bench.iterations;
+  if (o.optimum > 0 && std::ranges::find(handed_on, "--objective") == handed_on.end())
+    throw UserError("--optimum needs -- --objective: without it nothing measures the gap");
   if (plan.timed > plan.iterations)
     throw UserError("--timed {} is more than --iterations {}", plan.timed, plan.iterations);
   if (!data.empty()) plan.options = {"--data", data};

@@ -141,6 +141,12 @@ TEST_CASE("command line: a training that diverges ends with status 3 and saves n
     CHECK(std::count(r.err.begin(), r.err.end(), '\n') == 1);
     CHECK(!std::filesystem::exists(folder / "weights"));
   }
+  // Also where nobody can be told.
+  const std::string program = path_of_program("mnist_mlp");
+  CHECK(Process({"sh", "-c",
+                 program + " --data synthetic --iterations 9 --lr 1e20 --quiet 2>/dev/full"})
+            .wait()
+            .status == 3);
 }
 
 TEST_CASE("command line: a GPU is never silently replaced by the CPU") {

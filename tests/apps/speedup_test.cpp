@@ -120,6 +120,9 @@ TEST_CASE("speedup program: times a few iterations of a training with options of
   const ProgramResult ours = speedup({"--", "--seed", "2"});
   CHECK(ours.status == 2);
   CHECK(has(ours.err, "give --seed before the --"));
+  const ProgramResult gap = speedup({"--optimum", "1.5"});
+  CHECK(gap.status == 2);
+  CHECK(has(gap.err, "--optimum needs -- --objective"));
   const ProgramResult more = speedup({"--timed", "13"});
   CHECK(more.status == 2);
   CHECK(has(more.err, "--timed 13 is more than --iterations 12"));

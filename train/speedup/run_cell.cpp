@@ -179,7 +179,11 @@ void take_times(const std::vector<Timed>& repeats, Results& results, Cell& cell)
   results.parameters = summary.at("parameters");
   if (cell.curve.empty()) {  // the test at the end is the only one
     take_weights(summary, cell);
-    cell.curve = {{.iteration = results.iterations, .accuracy = cell.test_accuracy}};
+    const Json& objective = summary.at("objective");
+    cell.curve = {
+        {.iteration = results.iterations,
+         .accuracy = cell.test_accuracy,
+         .objective = objective.is_null() ? std::nullopt : std::optional(objective.get<double>())}};
   }
   if (!results.extrapolates()) set_times(cell.curve, repeats);
   cell.bytes_per_iteration = 0;
