@@ -36,7 +36,7 @@ DataSplit data() {
 
 Summary run(const Task& task, TrainOptions o) {
   o.batch = 32;
-  o.threads = 2 / o.workers;
+  o.threads = o.workers == 2 ? 1 : 2;
   o.quiet = true;
   return train(task, o);
 }
