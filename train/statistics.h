@@ -38,6 +38,14 @@ inline double mean(const std::vector<double>& values) {
   return std::reduce(values.begin(), values.end()) / static_cast<double>(values.size());
 }
 
+// The distance between the ticks of an axis: 1, 2 or 5 times a power of ten, `most` ticks or fewer.
+inline double tick_step(double length, double most) {
+  const double power = std::pow(10, std::floor(std::log10(length / most)));
+  for (const double factor : {1., 2., 5.})
+    if (factor * power >= length / most) return factor * power;
+  return 10 * power;
+}
+
 // For people: 5:03, 1:00:00.
 inline std::string duration(double seconds) {
   const auto whole = static_cast<std::int64_t>(seconds + 0.5);

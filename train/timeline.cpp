@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "train/statistics.h"
+
 namespace tandem {
 namespace {
 
@@ -96,7 +98,7 @@ class Drawing {
   // Milliseconds, at round numbers.
   std::string scale() const {
     const double length = 1e3 * seconds_;
-    const double step = round_step(length);
+    const double step = tick_step(length, 6);
     std::string row(columns_, ' ');
     std::ptrdiff_t room = 0;
     for (int tick = 0; tick * step < length; ++tick)
@@ -131,14 +133,6 @@ class Drawing {
     if (at < room || at + std::ssize(text) > std::ssize(row)) return room;
     std::ranges::copy(text, row.begin() + at);
     return at + std::ssize(text) + 1;
-  }
-
-  // 1, 2 or 5 times a power of ten, of which six or fewer make up the length.
-  static double round_step(double length) {
-    const double power = std::pow(10, std::floor(std::log10(length / 6)));
-    for (const double factor : {1., 2., 5.})
-      if (factor * power >= length / 6) return factor * power;
-    return 10 * power;
   }
 
   Clock::time_point begin_;

@@ -9,6 +9,7 @@
 
 #include "train/speedup/html.h"
 #include "train/speedup/palette.h"
+#include "train/statistics.h"
 
 namespace tandem {
 namespace {
@@ -20,14 +21,6 @@ constexpr double kHeader = 15, kRow = 17, kGap = 9, kAxis = 36;
 std::string fill(const std::string& what) {
   return what == "wait" ? R"(fill="currentColor" fill-opacity="0.1")"
                         : fmt::format(R"(fill="{}")", activity_colour(what));
-}
-
-// A round number of milliseconds, of which eight or fewer cover the excerpt.
-double tick_step(double length) {
-  const double power = std::pow(10, std::floor(std::log10(length / 8)));
-  for (const double factor : {1., 2., 5.})
-    if (factor * power >= length / 8) return factor * power;
-  return 10 * power;
 }
 
 bool fits(const std::string& text, double width) {
@@ -135,7 +128,7 @@ class Drawing {
   // Drawn behind the rows.
   std::string draw_axis() const {
     std::string axis;
-    const double step = tick_step(to_ - from_);
+    const double step = tick_step(to_ - from_, 8);
     for (double ms = std::ceil(from_ / step) * step; ms <= to_; ms += step)
       axis += fmt::format(
           "<path d=\"M{0:.1f},0 V{1:.1f}\" stroke=\"currentColor\" stroke-opacity=\"0.15\"/>"
