@@ -93,10 +93,11 @@ ld_flags := -pthread $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
 ld_libs := $(LDLIBS) -lopenblas -lfmt -lz $(mpi_ld_flags) $(cuda_ld_flags)
 
 # ---- sources -------------------------------------------------------------------------------------
-cuda_src := $(if $(filter 1,$(CUDA)),$(sort $(wildcard tensor/cuda/*.cpp tensor/cuda/kernels/*.cu)))
+rooms := base tensor autograd layers data dist train speedup
+cuda_src := $(if $(filter 1,$(CUDA)),$(sort $(shell find tensor/cuda -name '*.cpp' -o -name '*.cu')))
 cuda_src := $(filter-out tensor/cuda/stub.cpp,$(cuda_src))
 mpi_src := dist/transport/mpi_$(if $(filter 1,$(MPI)),transport,stub).cpp
-lib_src := $(filter-out tensor/cuda/% data/tools/% dist/transport/mpi_transport.cpp dist/transport/mpi_stub.cpp,$(shell find tensor autograd layers data dist train -name '*.cpp' | sort)) \
+lib_src := $(filter-out tensor/cuda/% data/tools/% dist/transport/mpi_transport.cpp dist/transport/mpi_stub.cpp,$(shell find $(rooms) -name '*.cpp' | sort)) \
   $(mpi_src) $(if $(cuda_src),$(cuda_src),tensor/cuda/stub.cpp)
 # The commands of the documents and the targets of this file are tried by the plain build alone.
 test_src := $(shell find tests -name '*.cpp' -not -path 'tests/cuda/*' $(if $(variant),-not -path 'tests/docs/*' -not -path 'tests/make/*') | sort)
@@ -127,7 +128,7 @@ $(BUILD)/tandem_tests: $(call object,$(test_src)) $(BUILD)/libtandem.a $(BUILD)/
 $(BUILD)/cuda_tests: $(call object,$(cuda_test_src) tests/main.cpp tests/support.cpp) $(BUILD)/libtandem.a $(BUILD)/sources $(BUILD)/link_flags
 	$(link)
 # What data/fetch builds when it needs it: of few files, so that it takes seconds.
-$(BUILD)/cifar_from_png: $(call object,data/tools/cifar_from_png.cpp data/decode_image.cpp data/jpeg_check.cpp data/png_check.cpp tensor/error.cpp) $(BUILD)/link_flags
+$(BUILD)/cifar_from_png: $(call object,data/tools/cifar_from_png.cpp data/decode_image.cpp data/jpeg_check.cpp data/png_check.cpp base/error.cpp) $(BUILD)/link_flags
 	$(link)
 define link
 	@echo "  link  $@"
@@ -282,7 +283,7 @@ install: all $(BUILD)/tandem.pc
 uninstall:
 	@DESTDIR="$(DESTDIR)" scripts/install --remove $(BUILD) "$(abspath $(PREFIX))"
 
-cxx_files = $(shell find tensor autograd layers data dist train apps examples tests -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh')
+cxx_files = $(shell find $(rooms) apps examples tests -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh')
 have_clang_format = command -v clang-format >/dev/null || { echo "clang-format is not installed" >&2; exit 2; }
 format:
 	@$(have_clang_format); clang-format -i $(cxx_files)

@@ -5,10 +5,10 @@
 #include <fstream>
 #include <system_error>
 
+#include "base/error.h"
 #include "data/data_folder.h"
 #include "data/regular_file.h"
 #include "data/synthetic_objects.h"
-#include "tensor/error.h"
 
 namespace tandem {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <system_error>
 
-#include "tensor/error.h"
+#include "base/error.h"
 
 namespace tandem {
 

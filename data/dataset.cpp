@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "tensor/error.h"
-#include "tensor/hash.h"
+#include "base/error.h"
+#include "base/hash.h"
 
 namespace tandem {
 

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "base/random.h"
 #include "data/augment.h"
 #include "data/skipped_files.h"
 #include "tensor/dtype.h"
 #include "tensor/feed.h"
-#include "tensor/random.h"
 #include "tensor/shape.h"
 
 namespace tandem {

@@ -10,9 +10,9 @@
 #include <span>
 #include <vector>
 
+#include "base/error.h"
 #include "data/image_check.h"
 #include "data/regular_file.h"
-#include "tensor/error.h"
 
 namespace tandem {
 namespace {

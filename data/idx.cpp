@@ -10,8 +10,8 @@
 #include <span>
 #include <string>
 
+#include "base/error.h"
 #include "data/regular_file.h"
-#include "tensor/error.h"
 
 namespace tandem {
 namespace {

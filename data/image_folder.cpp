@@ -4,8 +4,8 @@
 #include <cmath>
 #include <thread>
 
+#include "base/error.h"
 #include "data/image_list.h"
-#include "tensor/error.h"
 
 namespace tandem {
 namespace {

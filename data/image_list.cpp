@@ -5,8 +5,8 @@
 #include <span>
 #include <system_error>
 
-#include "tensor/error.h"
-#include "tensor/hash.h"
+#include "base/error.h"
+#include "base/hash.h"
 
 namespace tandem {
 namespace {

@@ -2,10 +2,10 @@
 
 #include <system_error>
 
+#include "base/error.h"
 #include "data/data_folder.h"
 #include "data/idx.h"
 #include "data/synthetic_digits.h"
-#include "tensor/error.h"
 
 namespace tandem {
 namespace {

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "tensor/error.h"
+#include "base/error.h"
 
 namespace tandem {
 

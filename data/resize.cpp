@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "tensor/error.h"
+#include "base/error.h"
 
 namespace tandem {
 namespace {

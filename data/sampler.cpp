@@ -4,7 +4,7 @@
 #include <numeric>
 #include <utility>
 
-#include "tensor/random.h"
+#include "base/random.h"
 
 namespace tandem {
 

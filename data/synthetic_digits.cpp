@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "tensor/random.h"
+#include "base/random.h"
 
 namespace tandem {
 namespace {

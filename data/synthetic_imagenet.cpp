@@ -6,8 +6,8 @@
 #include <cstring>
 #include <thread>
 
-#include "tensor/error.h"
-#include "tensor/random.h"
+#include "base/error.h"
+#include "base/random.h"
 
 namespace tandem {
 namespace {

@@ -4,8 +4,8 @@
 #include <array>
 #include <cmath>
 
-#include "tensor/error.h"
-#include "tensor/random.h"
+#include "base/error.h"
+#include "base/random.h"
 
 namespace tandem {
 namespace {

@@ -9,8 +9,8 @@
 #include <utility>
 #include <variant>
 
-#include "dist/runtime/queue.h"
-#include "dist/runtime/thread.h"
+#include "base/queue.h"
+#include "base/thread.h"
 #include "dist/timing/spans.h"
 #include "dist/transport/transport.h"
 

@@ -2,8 +2,8 @@
 
 #include <optional>
 
+#include "base/error.h"
 #include "dist/compress/magnitude.h"
-#include "tensor/error.h"
 
 namespace tandem {
 

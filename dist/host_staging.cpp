@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "dist/block.h"
 #include "dist/compress/magnitude.h"
 #include "tensor/backend.h"
-#include "tensor/error.h"
 
 namespace tandem {
 

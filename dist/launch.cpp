@@ -8,16 +8,16 @@
 #include <stdexcept>
 #include <vector>
 
-#include "dist/runtime/monitor.h"
-#include "dist/runtime/thread.h"
+#include "base/error.h"
+#include "base/monitor.h"
+#include "base/thread.h"
+#include "base/thread_pool.h"
 #include "dist/transport/collectives.h"
 #include "dist/transport/link.h"
 #include "dist/transport/mpi_launch.h"
 #include "dist/transport/mpi_transport.h"
 #include "dist/transport/stall.h"
 #include "dist/transport/threads.h"
-#include "tensor/cpu/thread_pool.h"
-#include "tensor/error.h"
 
 namespace tandem {
 namespace {

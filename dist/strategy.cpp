@@ -1,10 +1,10 @@
 #include "dist/strategy.h"
 
+#include "base/error.h"
 #include "dist/d_sync.h"
 #include "dist/param_server/ps_sync.h"
 #include "dist/pipe_sgd/pipe_sgd.h"
 #include "dist/single.h"
-#include "tensor/error.h"
 
 namespace tandem {
 

@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "tensor/random.h"
+#include "base/random.h"
 #include "tensor/shape.h"
 
 namespace tandem {

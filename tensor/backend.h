@@ -16,10 +16,10 @@
 #include <string>
 #include <utility>
 
+#include "base/random.h"
 #include "tensor/event.h"
 #include "tensor/feed.h"
 #include "tensor/memory_pool.h"
-#include "tensor/random.h"
 #include "tensor/recording.h"
 #include "tensor/staging.h"
 #include "tensor/tensor.h"

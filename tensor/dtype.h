@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "tensor/error.h"
+#include "base/error.h"
 
 namespace tandem {
 

@@ -10,8 +10,8 @@
 #include <system_error>
 #include <utility>
 
-#include "tensor/error.h"
-#include "tensor/hash.h"
+#include "base/error.h"
+#include "base/hash.h"
 
 namespace tandem {
 namespace {

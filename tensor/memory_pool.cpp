@@ -5,7 +5,7 @@
 #include <limits>
 #include <utility>
 
-#include "tensor/error.h"
+#include "base/error.h"
 
 namespace tandem {
 

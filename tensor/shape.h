@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-#include "tensor/error.h"
+#include "base/error.h"
 
 namespace tandem {
 

@@ -19,7 +19,7 @@
 #include <span>
 #include <vector>
 
-#include "tensor/error.h"
+#include "base/error.h"
 #include "tensor/event.h"
 #include "tensor/tensor.h"
 

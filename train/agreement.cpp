@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "tensor/error.h"
-#include "tensor/hash.h"
+#include "base/error.h"
+#include "base/hash.h"
 #include "train/option_table.h"
 
 namespace tandem {

@@ -11,11 +11,11 @@
 #include <exception>
 #include <stdexcept>
 
+#include "base/error.h"
 #include "dist/launch.h"
 #include "dist/transport/crash.h"
 #include "dist/transport/hydra.h"
 #include "dist/transport/mpi_launch.h"
-#include "tensor/error.h"
 
 namespace tandem {
 

@@ -6,8 +6,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/error.h"
 #include "dist/transport/mpi_launch.h"
-#include "tensor/error.h"
 #include "train/option_table.h"
 
 namespace tandem {

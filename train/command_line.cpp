@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "dist/transport/mpi_launch.h"
-#include "tensor/error.h"
 #include "train/version.h"
 
 namespace tandem {

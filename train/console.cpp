@@ -3,7 +3,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "tensor/error.h"
+#include "base/error.h"
 
 namespace tandem {
 

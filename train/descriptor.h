@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "tensor/error.h"
+#include "base/error.h"
 
 namespace tandem {
 

@@ -11,7 +11,7 @@
 #include <system_error>
 #include <utility>
 
-#include "tensor/error.h"
+#include "base/error.h"
 #include "train/file_lock.h"
 
 namespace tandem {

@@ -8,9 +8,9 @@
 #include <optional>
 #include <utility>
 
+#include "base/error.h"
+#include "base/hash.h"
 #include "data/loader.h"
-#include "tensor/error.h"
-#include "tensor/hash.h"
 #include "tensor/memo_file.h"
 #include "train/files.h"
 

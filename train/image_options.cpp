@@ -2,9 +2,9 @@
 
 #include <filesystem>
 
+#include "base/error.h"
 #include "data/image_folder.h"
 #include "data/synthetic_imagenet.h"
-#include "tensor/error.h"
 
 namespace tandem {
 namespace {

@@ -7,7 +7,7 @@
 #include <iterator>
 #include <utility>
 
-#include "tensor/error.h"
+#include "base/error.h"
 #include "train/files.h"
 
 namespace tandem {

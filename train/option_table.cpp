@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/error.h"
 #include "dist/compress/compressor.h"
 #include "dist/strategy.h"
 #include "dist/transport/link_speed.h"
-#include "tensor/error.h"
 #include "tensor/precision.h"
 
 namespace tandem {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "tensor/error.h"
+#include "base/error.h"
 #include "train/check_options.h"
 #include "train/command_line.h"
 #include "train/option_table.h"

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "tensor/error.h"
+#include "base/error.h"
 #include "train/files.h"
 #include "train/timeline.h"
 #include "train/trace.h"

@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "dist/runtime/clock.h"
+#include "base/clock.h"
 
 namespace tandem {
 

@@ -9,8 +9,8 @@
 #include <limits>
 #include <utility>
 
+#include "base/error.h"
 #include "data/regular_file.h"
-#include "tensor/error.h"
 #include "train/files.h"
 #include "train/json_input.h"
 

@@ -7,13 +7,13 @@
 #include <cstring>
 #include <optional>
 
+#include "base/thread_pool.h"
 #include "dist/launch.h"
 #include "dist/param_server/server.h"
 #include "dist/timing/calibration.h"
 #include "dist/timing/clock_offset.h"
 #include "dist/transport/collectives.h"
 #include "dist/transport/mpi_launch.h"
-#include "tensor/cpu/thread_pool.h"
 #include "tensor/cuda/cuda_backend.h"
 #include "train/agreement.h"
 #include "train/check_options.h"

@@ -5,8 +5,8 @@
 #include <map>
 #include <span>
 
+#include "base/hash.h"
 #include "dist/compress/magnitude.h"
-#include "tensor/hash.h"
 #include "train/json_input.h"
 #include "train/safetensors.h"
 

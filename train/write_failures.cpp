@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <exception>
 
-#include "tensor/error.h"
+#include "base/error.h"
 
 namespace tandem {
 

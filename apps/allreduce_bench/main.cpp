@@ -6,12 +6,12 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "dist/launch.h"
 #include "dist/ring_allreduce/ring_allreduce.h"
 #include "dist/transport/collectives.h"
 #include "dist/transport/mpi_launch.h"
 #include "dist/transport/mpi_transport.h"
-#include "tensor/error.h"
 #include "train/app.h"
 #include "train/command_line.h"
 #include "train/statistics.h"

@@ -5,9 +5,9 @@
 #include <cstring>
 #include <functional>
 
+#include "base/clock.h"
+#include "base/random.h"
 #include "dist/compress/compressor.h"
-#include "dist/runtime/clock.h"
-#include "tensor/random.h"
 #include "train/app.h"
 #include "train/command_line.h"
 #include "train/statistics.h"

@@ -7,8 +7,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/error.h"
 #include "tensor/backend.h"
-#include "tensor/error.h"
 #include "train/app.h"
 #include "train/version.h"
 

@@ -3,10 +3,10 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/error.h"
 #include "dist/launch.h"
 #include "dist/transport/collectives.h"
 #include "dist/transport/mpi_launch.h"
-#include "tensor/error.h"
 #include "train/app.h"
 #include "train/command_line.h"
 

@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "autograd/sgd.h"
-#include "dist/runtime/clock.h"
+#include "base/clock.h"
 #include "layers/models/alexnet.h"
 #include "layers/models/cifar_cnn.h"
 #include "layers/models/mlp.h"

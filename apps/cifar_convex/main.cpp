@@ -7,9 +7,9 @@
 #include <cstdio>
 #include <thread>
 
+#include "base/error.h"
 #include "dist/transport/mpi_launch.h"
 #include "layers/models/cifar_cnn.h"
-#include "tensor/error.h"
 #include "train/app.h"
 #include "train/cifar_options.h"
 #include "train/fixed_features.h"

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "layers/models/resnet.h"
-#include "tensor/error.h"
 #include "train/app.h"
 #include "train/cifar_options.h"
 #include "train/image_options.h"

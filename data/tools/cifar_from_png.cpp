@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "data/decode_image.h"
-#include "tensor/error.h"
 
 using namespace tandem;
 

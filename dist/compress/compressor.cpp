@@ -1,6 +1,6 @@
 #include "dist/compress/compressor.h"
 
-#include "tensor/error.h"
+#include "base/error.h"
 
 namespace tandem {
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <span>
 
+#include "base/thread_pool.h"
 #include "dist/compress/compressor.h"
-#include "tensor/cpu/thread_pool.h"
 
 namespace tandem {
 

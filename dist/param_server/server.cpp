@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "tensor/cpu/thread_pool.h"
+#include "base/thread_pool.h"
 
 namespace tandem {
 namespace {

@@ -10,8 +10,8 @@
 
 #include <utility>
 
+#include "base/error.h"
 #include "tensor/backend.h"
-#include "tensor/error.h"
 
 namespace tandem {
 namespace {

@@ -3,8 +3,8 @@
 // same time. README.md has the picture; pipe_sgd.cpp has the algorithm, line by line.
 #pragma once
 
+#include "base/queue.h"
 #include "dist/gradient_sum.h"
-#include "dist/runtime/queue.h"
 #include "dist/strategy.h"
 
 namespace tandem {

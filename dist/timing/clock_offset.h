@@ -2,7 +2,7 @@
 // their clocks are set against each other once.
 #pragma once
 
-#include "dist/runtime/clock.h"
+#include "base/clock.h"
 #include "dist/transport/transport.h"
 
 namespace tandem {

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "dist/runtime/clock.h"
+#include "base/clock.h"
 #include "tensor/backend.h"
 
 namespace tandem {

@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-#include "tensor/error.h"
+#include "base/error.h"
 
 namespace tandem {
 namespace {

@@ -11,11 +11,11 @@
 #include <list>
 #include <vector>
 
-#include "dist/runtime/monitor.h"
+#include "base/error.h"
+#include "base/monitor.h"
 #include "dist/transport/crash.h"
 #include "dist/transport/hydra.h"
 #include "dist/transport/mpi_launch.h"
-#include "tensor/error.h"
 
 namespace tandem {
 namespace {

@@ -5,8 +5,8 @@
 #include <thread>
 #include <utility>
 
-#include "tensor/cpu/thread_pool.h"
-#include "tensor/error.h"
+#include "base/error.h"
+#include "base/thread_pool.h"
 
 namespace tandem {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "dist/runtime/monitor.h"
+#include "base/monitor.h"
 #include "dist/transport/transport.h"
 
 namespace tandem {

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "dist/runtime/clock.h"
-#include "tensor/error.h"
+#include "base/clock.h"
+#include "base/error.h"
 
 namespace tandem {
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "tensor/error.h"
+#include "base/error.h"
 #include "tensor/shape.h"
 
 namespace tandem {

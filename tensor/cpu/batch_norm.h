@@ -10,8 +10,8 @@
 // arithmetic of forward, which costs nothing beside reading y.
 #pragma once
 
+#include "base/thread_pool.h"
 #include "tensor/backend.h"
-#include "tensor/cpu/thread_pool.h"
 
 namespace tandem {
 

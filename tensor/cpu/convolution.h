@@ -1,8 +1,8 @@
 // Convolutions of the CPU backend. See docs/convolution.md.
 #pragma once
 
+#include "base/thread_pool.h"
 #include "tensor/backend.h"
-#include "tensor/cpu/thread_pool.h"
 
 namespace tandem {
 

@@ -2,8 +2,8 @@
 // worker's own threads.
 #pragma once
 
+#include "base/thread_pool.h"
 #include "tensor/backend.h"
-#include "tensor/cpu/thread_pool.h"
 
 namespace tandem {
 

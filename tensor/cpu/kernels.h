@@ -10,7 +10,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "tensor/random.h"
+#include "base/random.h"
 
 namespace tandem::kernels {
 

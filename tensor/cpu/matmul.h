@@ -3,8 +3,8 @@
 
 #include <span>
 
+#include "base/thread_pool.h"
 #include "tensor/backend.h"
-#include "tensor/cpu/thread_pool.h"
 
 namespace tandem {
 

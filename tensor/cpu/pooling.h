@@ -1,8 +1,8 @@
 // Pooling of the CPU backend: windows over [n, h, w, c], the channels innermost.
 #pragma once
 
+#include "base/thread_pool.h"
 #include "tensor/backend.h"
-#include "tensor/cpu/thread_pool.h"
 
 namespace tandem {
 

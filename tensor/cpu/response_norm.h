@@ -1,8 +1,8 @@
 // Local response normalisation of the CPU backend (Krizhevsky et al., 2012, section 3.3).
 #pragma once
 
+#include "base/thread_pool.h"
 #include "tensor/backend.h"
-#include "tensor/cpu/thread_pool.h"
 
 namespace tandem {
 

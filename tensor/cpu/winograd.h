@@ -13,8 +13,8 @@
 //     dg = Gᵀ [ (A dy Aᵀ) ⊙ (Bᵀ d B) ] G,   and dx is a convolution of dy with the turned filters.
 #pragma once
 
+#include "base/thread_pool.h"
 #include "tensor/backend.h"
-#include "tensor/cpu/thread_pool.h"
 
 namespace tandem::winograd {
 

@@ -6,13 +6,13 @@
 #include <cstdlib>
 
 #include "tensor/cpu/cpu_backend.h"
-#include "tensor/cuda/context.h"
-#include "tensor/cuda/convolution.h"
-#include "tensor/cuda/event.h"
-#include "tensor/cuda/feed.h"
-#include "tensor/cuda/products.h"
-#include "tensor/cuda/recording.h"
-#include "tensor/cuda/staging.h"
+#include "tensor/cuda/blas/products.h"
+#include "tensor/cuda/convolution/convolution.h"
+#include "tensor/cuda/queue/context.h"
+#include "tensor/cuda/queue/event.h"
+#include "tensor/cuda/queue/feed.h"
+#include "tensor/cuda/queue/recording.h"
+#include "tensor/cuda/queue/staging.h"
 
 namespace tandem {
 namespace {

@@ -1,7 +1,7 @@
 // Stands in for the CUDA backend where it is not built: asking for a GPU is an error, never a
 // silent fall back to the CPU.
+#include "base/error.h"
 #include "tensor/cuda/cuda_backend.h"
-#include "tensor/error.h"
 
 namespace tandem {
 namespace {

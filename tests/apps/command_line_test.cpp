@@ -8,8 +8,8 @@
 #include <regex>
 #include <sstream>
 
+#include "base/error.h"
 #include "tensor/cuda/cuda_backend.h"
-#include "tensor/error.h"
 #include "tests/data/idx_files.h"
 #include "tests/support.h"
 #include "train/file_lock.h"

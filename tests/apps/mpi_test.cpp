@@ -10,7 +10,7 @@
 #include <set>
 #include <sstream>
 
-#include "dist/runtime/clock.h"
+#include "base/clock.h"
 #include "tests/data/idx_files.h"
 #include "tests/support.h"
 

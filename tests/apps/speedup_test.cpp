@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "speedup/results.h"
 #include "tests/data/idx_files.h"
 #include "tests/support.h"
 #include "train/file_lock.h"
-#include "train/speedup/results.h"
 
 using namespace tandem::test;
 

@@ -1,7 +1,7 @@
 // Convolutions of the GPU beside the CPU's, in every precision. Every call is made twice: first an
 // algorithm is chosen, then the choice is used.
-#include "tensor/cuda/convolution_forms.h"
-#include "tensor/cuda/engine_search.h"
+#include "tensor/cuda/convolution/convolution_forms.h"
+#include "tensor/cuda/convolution/engine_search.h"
 #include "tests/cuda/compare.h"
 
 using namespace tandem;

@@ -1,7 +1,7 @@
 #include "tests/data/image_files.h"
 
-#include "tensor/error.h"
-#include "tensor/random.h"
+#include "base/error.h"
+#include "base/random.h"
 
 #define STB_IMAGE_WRITE_IMPLEMENTATION
 #define STB_IMAGE_WRITE_STATIC

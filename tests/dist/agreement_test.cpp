@@ -3,8 +3,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "base/monitor.h"
 #include "dist/launch.h"
-#include "dist/runtime/monitor.h"
 #include "dist/transport/collectives.h"
 #include "tests/dist/ranks.h"
 #include "tests/support.h"

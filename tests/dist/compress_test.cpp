@@ -6,10 +6,10 @@
 #include <cmath>
 #include <limits>
 
+#include "base/error.h"
+#include "base/random.h"
 #include "dist/block.h"
 #include "dist/compress/hop.h"
-#include "tensor/error.h"
-#include "tensor/random.h"
 #include "tests/dist/rounding.h"
 
 using namespace tandem;

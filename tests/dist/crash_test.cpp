@@ -12,7 +12,7 @@
 #include <map>
 #include <thread>
 
-#include "dist/runtime/clock.h"
+#include "base/clock.h"
 #include "tests/support.h"
 
 using namespace tandem;

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "tensor/random.h"
+#include "base/random.h"
 
 namespace tandem::test {
 

@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "dist/runtime/thread.h"
+#include "base/thread.h"
 #include "dist/transport/link.h"
 #include "dist/transport/threads.h"
 

@@ -10,8 +10,8 @@
 #include <set>
 #include <thread>
 
-#include "tensor/cpu/thread_pool.h"
-#include "tensor/random.h"
+#include "base/random.h"
+#include "base/thread_pool.h"
 #include "tests/dist/fake_gpu.h"
 #include "tests/dist/gradients.h"
 #include "tests/dist/ranks.h"

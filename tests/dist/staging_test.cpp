@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/random.h"
 #include "dist/launch.h"
 #include "dist/param_server/server.h"
 #include "dist/ring_allreduce/ring_allreduce.h"
 #include "dist/strategy.h"
-#include "tensor/random.h"
 #include "tests/dist/fake_gpu.h"
 #include "tests/dist/gradients.h"
 #include "tests/dist/ranks.h"

@@ -6,9 +6,9 @@
 #include <numeric>
 #include <utility>
 
+#include "base/error.h"
 #include "dist/transport/collectives.h"
 #include "dist/transport/link.h"
-#include "tensor/error.h"
 #include "tests/dist/ranks.h"
 #include "tests/support.h"
 

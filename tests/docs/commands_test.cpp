@@ -11,8 +11,8 @@
 #include <regex>
 #include <set>
 
+#include "base/error.h"
 #include "tensor/cuda/cuda_backend.h"
-#include "tensor/error.h"
 #include "tests/docs/markdown.h"
 #include "tests/support.h"
 

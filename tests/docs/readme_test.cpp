@@ -2,9 +2,9 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "speedup/columns.h"
+#include "speedup/results.h"
 #include "tests/support.h"
-#include "train/speedup/columns.h"
-#include "train/speedup/results.h"
 
 using namespace tandem;
 using namespace tandem::test;

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "base/error.h"
 #include "layers/models/mlp.h"
-#include "tensor/error.h"
 #include "tests/support.h"
 #include "tests/train/digits.h"
 #include "train/option_table.h"

@@ -108,7 +108,7 @@ __device__ inline void store_floats(T* to, const float (&values)[N]) {
 }
 
 // ---- Integers ----
-// As in tensor/random.h.
+// As in base/random.h.
 __host__ __device__ inline std::uint64_t mix64(std::uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;

@@ -34,7 +34,7 @@ void relu_gradient(const Queue& on, Type type, const void* y, const void* dy, vo
                    std::int64_t count, bool accumulate);
 
 // Which elements are kept is decided bit for bit as in tensor/cpu/kernels.h, where the Random is
-// that of step_key, split by `stream` (see tensor/random.h).
+// that of step_key, split by `stream` (see base/random.h).
 struct Dropout {
   const std::uint64_t* step_key;  // device memory
   std::uint64_t stream;

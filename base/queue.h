@@ -1,0 +1,73 @@
+// A queue that hands things over from one thread to another: put() gives ownership away, take()
+// waits for the oldest and has it. Whoever fails on one side closes the queue with what went wrong,
+// and take() on the other side throws it.
+#pragma once
+
+#include <deque>
+#include <exception>
+#include <optional>
+#include <utility>
+
+#include "base/monitor.h"
+
+namespace tandem {
+
+template <class T>
+class Queue {
+ public:
+  void put(T item) {
+    shared_.change([&](State& state) { state.items.push_back(std::move(item)); });
+  }
+
+  // Puts f()'s result, or closes the queue with what f throws.
+  template <class F>
+  void put_result_of(F&& f) {
+    try {
+      put(f());
+    } catch (...) {
+      close(std::current_exception());
+    }
+  }
+
+  // No more items will come, because of `reason` if it is not null.
+  void close(std::exception_ptr reason = nullptr) {
+    shared_.change([&](State& state) {
+      if (!state.closed) state.reason = std::move(reason);
+      state.closed = true;
+    });
+  }
+
+  // Nothing once the queue is empty and closed without a reason.
+  std::optional<T> take_if_open() {
+    return shared_.wait(ready, [](State& state) -> std::optional<T> {
+      if (!state.items.empty()) {
+        std::optional<T> item(std::move(state.items.front()));
+        state.items.pop_front();
+        return item;
+      }
+      if (state.reason) std::rethrow_exception(state.reason);
+      return std::nullopt;
+    });
+  }
+
+  // Waits until there is something to take or the queue is closed, or until the time has come;
+  // whether take would return at once.
+  bool wait_until(Clock::time_point time) {
+    look_for_a_moment([&] { return shared_.look(ready); }, time);
+    return shared_.wait_until(time, ready);
+  }
+
+  // The same where an item must come.
+  T take() { return std::move(take_if_open().value()); }
+
+ private:
+  struct State {
+    std::deque<T> items;
+    bool closed = false;
+    std::exception_ptr reason;
+  };
+  static bool ready(const State& state) { return state.closed || !state.items.empty(); }
+  Monitor<State> shared_;
+};
+
+}  // namespace tandem

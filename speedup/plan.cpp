@@ -1,0 +1,186 @@
+#include "speedup/plan.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "base/error.h"
+#include "speedup/environment.h"
+
+namespace tandem {
+
+const std::vector<Bench>& all_benches() {
+  static const std::vector<Bench> all = {
+      {"mnist_mlp", "MNIST-MLP", 100, 600},    {"cifar_convex", "CIFAR100-Convex", 100, 300},
+      {"cifar_cnn", "CIFAR100-CNN", 100, 200}, {"alexnet", "AlexNet", 256, 20},
+      {"resnet", "ResNet-18", 256, 20},
+  };
+  return all;
+}
+
+Results Plan::begin() const {
+  Results r{.bench = bench.program,
+            .net = bench.net,
+            .device = device,
+            .precision = precision,
+            .options = valid_text(fmt::format("{}", fmt::join(options, " "))),
+            .batch = bench.batch,
+            .iterations = iterations,
+            .timed = timed > 0 ? timed : iterations,
+            .repeats = repeats,
+            .tests = tests,
+            .seed = seed,
+            .environment = this_machine(device == "cuda")};
+  r.environment.command = valid_text(command_line);
+  r.environment.transport = mpiexec.empty() ? "threads" : "MPI";
+  for (const int count : workers)
+    for (const std::string& link : links)
+      for (const Algorithm& a : algorithms)
+        r.cells.push_back({.name = a.name,
+                           .algo = a.algo,
+                           .compress = a.compress,
+                           .workers = count,
+                           .link = link});
+  return r;
+}
+
+namespace {
+
+// What was tested stays true.
+Cell without_times(const Cell& cell) {
+  return {.name = cell.name,
+          .algo = cell.algo,
+          .compress = cell.compress,
+          .workers = cell.workers,
+          .link = cell.link,
+          .test_accuracy = cell.test_accuracy,
+          .train_loss = cell.train_loss,
+          .weights_hash = cell.weights_hash,
+          .warmup = cell.warmup,
+          .curve = cell.curve};
+}
+
+// What was finished and is not asked for this time is not lost.
+void keep_others(const Results& earlier, Results& now) {
+  for (const Cell& cell : earlier.cells) {
+    const bool asked_for = std::ranges::any_of(now.cells, [&](const Cell& other) {
+      return other.name == cell.name && other.setting() == cell.setting();
+    });
+    if (cell.done() && !asked_for) now.cells.push_back(cell);
+  }
+  std::vector<std::string> settings;
+  for (const Cell& cell : now.cells) settings.push_back(cell.setting());
+  const auto& algorithms = all_algorithms();
+  std::ranges::stable_sort(now.cells, {}, [&](const Cell& cell) {
+    return std::pair(
+        std::ranges::find(settings, cell.setting()) - settings.begin(),
+        std::ranges::find(algorithms, cell.name, &Algorithm::name) - algorithms.begin());
+  });
+}
+
+}  // namespace
+
+Results Plan::resume(const Results& earlier) const {
+  Results now = begin();
+  const auto same = [](const char* what, const auto& before, const auto& wanted) {
+    if (before != wanted)
+      throw UserError("it holds results for {} {}, not {}", what, before, wanted);
+  };
+  same("--bench", earlier.bench, now.bench);
+  same("--device", earlier.device, now.device);
+  same("--precision", earlier.precision, now.precision);
+  same("--batch", earlier.batch, now.batch);
+  same("--iterations", earlier.iterations, now.iterations);
+  same("--timed", earlier.timed, now.timed);
+  same("--repeats", earlier.repeats, now.repeats);
+  same("--tests", earlier.tests, now.tests);
+  same("--seed", earlier.seed, now.seed);
+  same("options", fmt::format("'{}'", earlier.options), fmt::format("'{}'", now.options));
+  same("ranks over", earlier.environment.transport, now.environment.transport);
+  now.data = earlier.data;
+  now.parameters = earlier.parameters;
+  for (Cell& cell : now.cells)
+    if (const Cell* finished = earlier.beside(cell, cell.name)) {
+      const bool runs_again = again_disturbed && !finished->disturbed().empty();
+      cell = runs_again ? without_times(*finished) : *finished;
+    }
+  keep_others(earlier, now);
+  // Finished, it can be drawn anywhere. What goes on must go on where it began.
+  const Environment here = std::exchange(now.environment, earlier.environment);
+  if (!std::ranges::all_of(now.cells, &Cell::done)) {
+    same("Tandem", earlier.environment.tandem, here.tandem);
+    same("the processor", earlier.environment.processor, here.processor);
+    same("cores:", earlier.environment.cores, here.cores);
+    same("the GPU", earlier.environment.gpu, here.gpu);
+    same("versions", earlier.environment.versions, here.versions);
+    now.environment.command = here.command;
+  }
+  return now;
+}
+
+namespace {
+
+// Options with a value that mean something to one algorithm alone.
+constexpr std::pair<std::string_view, std::string_view> kOnlyFor[] = {
+    {"--pipe-k", "pipe-sgd"}, {"--warmup-iterations", "pipe-sgd"}, {"--warmup-epochs", "pipe-sgd"}};
+
+std::string_view name_of(std::string_view option) { return option.substr(0, option.find('=')); }
+
+// The options without those that mean nothing to the algorithm.
+std::vector<std::string> known_to(const std::string& algo,
+                                  const std::vector<std::string>& options) {
+  std::vector<std::string> known;
+  for (std::size_t i = 0; i < options.size(); ++i) {
+    const auto* only = std::ranges::find(kOnlyFor, name_of(options[i]),
+                                         &std::pair<std::string_view, std::string_view>::first);
+    if (only == std::end(kOnlyFor) || only->second == algo)
+      known.push_back(options[i]);
+    else if (name_of(options[i]) == options[i])
+      ++i;  // the value is the next word
+  }
+  return known;
+}
+
+}  // namespace
+
+void check_handed_on(const std::vector<std::string>& options) {
+  constexpr std::string_view kAlsoOurs[] = {"--workers", "--link",      "--iterations", "--batch",
+                                            "--seed",    "--data",      "--threads",    "--device",
+                                            "--quiet",   "--precision", "--help"};
+  constexpr std::string_view kSet[] = {"--algo",    "--compress", "--servers", "--epochs",
+                                       "--metrics", "--summary",  "--trace",   "--test-every",
+                                       "--save",    "--timeline"};
+  for (const std::string& option : options) {
+    if (std::ranges::find(kAlsoOurs, name_of(option)) != std::end(kAlsoOurs))
+      throw UserError("give {} before the --: a comparison hands it on itself", name_of(option));
+    if (std::ranges::find(kSet, name_of(option)) != std::end(kSet))
+      throw UserError("{} after the -- is not possible: a comparison sets it itself",
+                      name_of(option));
+  }
+}
+
+bool Plan::deterministic() const {
+  return device == "cpu" || std::ranges::find(options, "--deterministic") != options.end();
+}
+
+std::vector<std::string> Plan::command(const Cell& cell) const {
+  std::vector<std::string> words = mpiexec;
+  const int ranks = cell.workers + (cell.algo == "ps-sync" ? 1 : 0);
+  const auto add = [&](std::initializer_list<std::string> more) {
+    words.insert(words.end(), more);
+  };
+  if (!mpiexec.empty()) add({"-n", std::to_string(ranks)});
+  add({programs + "/" + bench.program, "--algo", cell.algo, "--compress", cell.compress, "--link",
+       cell.link, "--batch", std::to_string(bench.batch), "--seed", std::to_string(seed),
+       "--device", device, "--quiet"});
+  if (mpiexec.empty()) add({"--workers", std::to_string(cell.workers)});
+  if (device == "cuda") add({"--precision", precision});
+  if (cell.algo == "pipe-sgd") add({"--warmup-epochs", "0"});
+  const auto known = known_to(cell.algo, options);
+  words.insert(words.end(), known.begin(), known.end());
+  return words;
+}
+
+}  // namespace tandem

@@ -1,0 +1,346 @@
+#include "speedup/report.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "speedup/columns.h"
+#include "speedup/figures.h"
+#include "speedup/html.h"
+#include "speedup/palette.h"
+#include "speedup/report_style.h"
+#include "speedup/timeline.h"
+#include "train/files.h"
+
+namespace tandem {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kPaperOverDSync = "2.0–3.2×";
+constexpr const char* kPaperOverPsSync = "4.0–5.4×";
+
+// ---- words and numbers
+
+std::string counted(std::int64_t count, const std::string& thing) {
+  return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
+}
+
+// 1,234,567
+std::string grouped(std::int64_t number) {
+  if (number < 1000) return std::to_string(number);
+  return fmt::format("{},{:03}", grouped(number / 1000), number % 1000);
+}
+
+std::string place(const Cell& cell) {
+  return fmt::format("<span class=\"name\">{},</span> <span class=\"name\">link {}</span>",
+                     counted(cell.workers, "worker"), escaped(cell.link));
+}
+
+// With a star and the reason if it was disturbed.
+std::string named(const Cell& cell) {
+  const std::string why = cell.disturbed();
+  return fmt::format("<span class=\"swatch\" style=\"background:{}\"></span>{}{}",
+                     algorithm_colour(cell.name), escaped(cell.name),
+                     why.empty() ? "" : fmt::format("<abbr title=\"{}\">*</abbr>", escaped(why)));
+}
+
+// The values that occur, in their order, with " and " before the last.
+template <class Value>
+std::string listed(const Results& results, Value&& value) {
+  std::vector<std::string> all;
+  for (const Cell& cell : results.cells)
+    if (const std::string text = value(cell); std::ranges::find(all, text) == all.end())
+      all.push_back(text);
+  if (all.size() < 2) return all.empty() ? "" : all[0];
+  const std::string last = all.back();
+  all.pop_back();
+  return fmt::format("{} and {}", fmt::join(all, ", "), last);
+}
+
+using Group = std::span<const Cell>;  // of the same workers and link
+
+// Null if none is done.
+const Cell* fastest(Group group) {
+  const Cell* best = nullptr;
+  for (const Cell& cell : group)
+    if (cell.done() && (!best || cell.iteration_ms() < best->iteration_ms())) best = &cell;
+  return best;
+}
+
+// What belongs to one setting: the reader chooses which of them is shown.
+std::string of_setting(const std::string& setting) {
+  return setting.empty() ? "" : fmt::format(" data-setting=\"{}\"", escaped(setting));
+}
+
+// ---- parts of the page
+
+std::string introduction(const Results& r) {
+  return fmt::format(
+      R"(<header>
+<h1>Wall-clock speedup of Pipe-SGD: {0}</h1>
+<p>{0} ({1} parameters, {2}, {3}) is trained by {4}, each for {5} with batches of {6}, {7}, with {8} workers over links of
+{9}; what is compared is the time that an iteration takes and the accuracy that comes out.</p>
+<nav><a href="#speedup">Speedup</a><a href="#tables">Tables</a><a href="#figures">Figures</a><a href="#timelines">Timelines</a><a href="#reading">How to read this</a><a href="#environment">Environment</a></nav>
+</header>
+)",
+      escaped(r.net), grouped(r.parameters), escaped(r.device), escaped(r.precision),
+      listed(r,
+             [](const Cell& cell) {
+               return fmt::format("<span class=\"name\">{}</span>", escaped(cell.name));
+             }),
+      counted(r.iterations, "iteration"), r.batch,
+      r.repeats == 1 ? "once" : fmt::format("{} times", r.repeats),
+      listed(r, [](const Cell& cell) { return std::to_string(cell.workers); }),
+      listed(r, [](const Cell& cell) { return escaped(cell.link); }));
+}
+
+std::string speedup_summary(const Results& results, const std::vector<Group>& groups) {
+  std::string rows;
+  for (const Group group : groups)
+    if (const Cell* best = fastest(group)) {
+      const auto seconds = best->seconds_to(results.target_accuracy);
+      rows += fmt::format(
+          "<tr><td>{}</td><td style=\"text-align:left\">{}</td><td>{}</td><td>{}</td><td>{}</td>"
+          "<td>{}</td><td>{}</td></tr>\n",
+          place(*best), named(*best), ms_text(best->iteration_ms()),
+          seconds ? fmt::format("{:.1f}", *seconds) : kNoValue,
+          times_text(results.speedup(*best, "D-Sync")),
+          times_text(results.speedup_at_same_bits(*best)),
+          times_text(results.speedup(*best, "PS-Sync")));
+    }
+  if (rows.empty()) rows = "<tr><td colspan=\"7\">Nothing has been run to its end.</td></tr>\n";
+  return fmt::format(R"(<h2 id="speedup">Speedup</h2>
+<p>The fastest algorithm of all in each setting, and what the paper measured with its best one. The paper
+used four machines with a GPU each and Ethernet of 10 Gbit/s; another ratio of computing to communicating gives other
+speedups.</p>
+<div class="scroll"><table class="summary">
+<thead><tr><th>setting</th><th style="text-align:left">fastest</th><th>iteration, ms</th><th>s to {}</th><th>over D-Sync</th><th>same bits</th><th>over PS-Sync</th></tr></thead>
+<tbody>
+{}<tr class="paper"><td>the paper</td><td style="text-align:left">its best setting</td><td></td><td></td><td>{}</td><td></td><td>{}</td></tr>
+</tbody></table></div>
+)",
+                     target_text(results), rows, kPaperOverDSync, kPaperOverPsSync);
+}
+
+// Shows one setting at a time; without scripts all are shown.
+std::string chooser(const std::vector<Group>& groups) {
+  if (groups.size() < 2) return "";
+  std::string options;
+  for (const Group group : groups)
+    options += fmt::format("<option>{}</option>", escaped(group[0].setting()));
+  return fmt::format(
+      "<p class=\"chooser\"><label>Tables, figures and timelines of <select id=\"setting\">"
+      "{}<option value=\"\">all settings</option></select></label></p>\n",
+      options);
+}
+
+std::string row(const std::vector<Column>& columns, const Cell& cell, bool best) {
+  std::string html =
+      fmt::format("<tr{}><th scope=\"row\">{}</th>", best ? " class=\"best\"" : "", named(cell));
+  if (!cell.done())
+    return html +
+           fmt::format("<td class=\"failed\" colspan=\"{}\">{}</td></tr>\n", columns.size(),
+                       cell.failure.empty() ? "not run" : "failed: " + escaped(cell.failure));
+  std::string_view group;
+  for (const Column& c : columns)
+    html += fmt::format("<td{}>{}</td>",
+                        std::exchange(group, c.group) != c.group ? " class=\"begin\"" : "",
+                        c.value(cell));
+  return html + "</tr>\n";
+}
+
+// Two lines: the groups, and the columns below them.
+std::string head(const std::vector<Column>& columns) {
+  std::string groups, titles;
+  for (auto at = columns.begin(); at != columns.end();) {
+    const auto end =
+        std::find_if(at, columns.end(), [&](const Column& c) { return c.group != at->group; });
+    groups += fmt::format("<th class=\"group begin\" colspan=\"{}\">{}</th>", end - at, at->group);
+    for (const auto first = at; at != end; ++at)
+      titles += fmt::format("<th scope=\"col\"{}>{}</th>", at == first ? " class=\"begin\"" : "",
+                            at->title);
+  }
+  return fmt::format(
+      "<thead>\n<tr><th></th>{}</tr>\n<tr><th scope=\"col\">algorithm</th>{}</tr>\n</thead>\n",
+      groups, titles);
+}
+
+std::string tables(const Results& results, const std::vector<Group>& groups) {
+  std::string html = fmt::format(
+      "<h2 id=\"tables\">Tables</h2>\n<p>The fastest of each setting is marked. The paper: {} over "
+      "D-Sync, {} over PS-Sync for its best setting.</p>\n",
+      kPaperOverDSync, kPaperOverPsSync);
+  const std::vector<Column> columns = columns_of(results);
+  for (const Group group : groups) {
+    html +=
+        fmt::format("<div{}><h3>{}</h3>\n<div class=\"scroll\"><table class=\"wide\">\n{}<tbody>\n",
+                    of_setting(group[0].setting()), place(group[0]), head(columns));
+    for (const Cell& cell : group) html += row(columns, cell, &cell == fastest(group));
+    html += "</tbody></table></div>\n";
+    std::string disturbed;
+    for (const Cell& cell : group)
+      if (cell.done() && !cell.disturbed().empty())
+        disturbed += fmt::format("<li>{}* was disturbed: {}.</li>\n", escaped(cell.name),
+                                 escaped(cell.disturbed()));
+    if (!disturbed.empty()) html += fmt::format("<ul class=\"missing\">\n{}</ul>\n", disturbed);
+    html += "</div>\n";
+  }
+  return html;
+}
+
+std::string caption(const std::string& kind) {
+  if (kind == "accuracy")
+    return "Test accuracy by the time of training (tests not counted; the scale is logarithmic, so "
+           "that the same factor is the same distance), and by iteration: what old or compressed "
+           "gradients cost. The dashed line is the accuracy that the table gives the time to.";
+  if (kind == "gap")
+    return "How far the loss over the whole training set is above the least there is, which a long "
+           "run has found, by time and by iteration.";
+  if (kind == "breakdown")
+    return "What a mean iteration of a worker's compute thread is spent on; the final test "
+           "accuracy is above it. The line at its top reaches from the fastest to the slowest "
+           "repeat. The hatched bar beside it is communication that runs at the same time on the "
+           "other thread: it costs nothing, and without the pipeline it would come on top.";
+  const char* points =
+      "Points are measured, with the range of the repeats; lines are what the equations predict, "
+      "with costs between two calibrations interpolated.";
+  if (kind == "links")
+    return fmt::format(
+        "Speedup against the bandwidth of a link. {} Pipe-SGD alone gains most where computing and "
+        "communicating take equally long, compression where the network is slow.",
+        points);
+  return fmt::format("Speedup against the number of workers. {}", points);
+}
+
+std::string figure_html(const FigureName& name, const fs::path& folder) {
+  const fs::path file = folder / (name.file + ".svg");
+  if (!fs::exists(file))
+    return fmt::format("<p class=\"missing\"{}>{}.svg has not been drawn: it needs gnuplot.</p>\n",
+                       of_setting(name.setting), name.file);
+  const std::string svg = read_file(file);
+  return fmt::format(
+      "<figure id=\"{}\"{}><div class=\"scroll\">{}</div><figcaption>{}</figcaption></figure>\n",
+      name.file, of_setting(name.setting), svg.substr(std::min(svg.find("<svg"), svg.size())),
+      caption(name.kind));
+}
+
+std::string figures(const Results& results, const fs::path& folder) {
+  std::string html = "<h2 id=\"figures\">Figures</h2>\n";
+  for (const FigureName& name : figures_of(results)) html += figure_html(name, folder);
+  return html;
+}
+
+std::string timelines(const std::vector<Group>& groups) {
+  std::string html;
+  const auto add = [&html](const std::string& title, const Cell& of, const std::string& svg) {
+    if (!svg.empty())
+      html += fmt::format(
+          "<figure{}><h3>{} <span class=\"soft\">({})</span></h3><div "
+          "class=\"scroll\">{}</div></figure>\n",
+          of_setting(of.setting()), title, place(of), svg);
+  };
+  for (const Group group : groups) {
+    add("All algorithms, worker 0, on one scale", group[0], timelines_on_one_scale(group));
+    for (const Cell& cell : group) add(named(cell), cell, timeline_svg(cell));
+  }
+  if (html.empty()) html = "<p>None was recorded.</p>\n";
+  return R"(<h2 id="timelines">Timelines</h2>
+<p>Two iterations from a separate run: of twelve, those that take nearest to twice the mean. Each rank has two threads: the
+upper row computes, the lower one communicates. With D-Sync the rows take turns. With Pipe-SGD the lower row is busy with an
+earlier iteration while the upper one computes: compare the numbers. In the first picture all algorithms have one scale of
+time; the others have their own. Point at a span to read its length.</p>
+)" + timeline_legend() +
+         html;
+}
+
+std::string reading(const Results& results) {
+  return fmt::format(
+      R"(<h2 id="reading">How to read this</h2>
+<p>A parameter server (PS-Sync) moves all gradients and weights through one network card. D-Sync adds the gradients up in a
+ring of workers, so that no card carries more than the others, but each iteration does one thing after the other:</p>
+<p><code>update + compute + communicate</code> <span class="soft">(Eq. 2)</span></p>
+<p>Pipe-SGD updates with the gradients of an earlier iteration, so that computing and communicating run at the same time
+and only the longer of the two counts:</p>
+<p><code>max(update + compute, communicate)</code> <span class="soft">(Eq. 4)</span></p>
+<p>Hence it gains most, a factor of two, where both take equally long. Compression makes communication shorter: +T sends 16
+instead of 32 bits of a number, +Q sends 8.</p>
+<dl>
+<dt>iteration</dt><dd>The mean over the timed iterations and over all repeats; ± is half of what lies between the fastest and the
+slowest repeat. Beside it the median of all timed iterations: far from the mean, some iterations were much longer than others.</dd>
+<dt>s to {}</dt><dd>Seconds of training{} until the first of three tests in a row with that accuracy, or of as many
+as were left. Old or compressed gradients can need more iterations; this column counts them in.</dd>
+<dt>times as fast as</dt><dd>The other algorithm's iteration divided by this one's, among as many workers and over the same link. Same bits:
+D-Sync with the same compression.</dd>
+<dt>compute</dt><dd>Loading data, forward, backward and update.</dd>
+<dt>compress</dt><dd>Compressing, decompressing and adding what is compressed, where the compute thread waits for it.</dd>
+<dt>exposed</dt><dd>Communication that the compute thread waits for: sending, receiving, plain adding and waiting for slower workers.</dd>
+<dt>other</dt><dd>The rest of the iteration: handing over to the other thread, waking up, what is between the measured spans.</dd>
+<dt>hidden</dt><dd>Communication and compression behind the computation. It is not a part of the iteration's time; the other four are, and
+add up to the mean.</dd>
+<dt>wait</dt><dd>In timelines: a thread waits for the other thread of its worker. The compute thread's is compress, exposed and a part of
+other.</dd>
+<dt>predicted</dt><dd>The iteration by the paper's equations 2 (D-Sync) and 5 (Pipe-SGD), and for PS-Sync by equation 2 with what a
+server's card takes, from measured times of computing and a calibrated network. A dash: there is no equation for it.</dd>
+<dt>MB sent</dt><dd>By all ranks together in an iteration, in millions of bytes.</dd>
+<dt>*</dt><dd>The measurement was disturbed: other programs took more than 5% of the cores' time, the machine's host more than 1%, or one
+repeat had twice as many involuntary switches as another.</dd>
+</dl>
+<p>More in the documentation that comes with the program: <code>docs/05-overlap.md</code> goes through the paper's argument,
+<code>docs/emulated-link.md</code> says what a link such as <code>1gbe</code> is, <code>docs/results</code> has more measurements.</p>
+)",
+      target_text(results),
+      results.extrapolates() ? " (iterations times the mean iteration)" : ", its start included,");
+}
+
+std::string environment(const Results& r) {
+  const Environment& e = r.environment;
+  std::string html = "<h2 id=\"environment\">Environment</h2>\n<dl>\n";
+  const auto add = [&](const char* name, const std::string& value) {
+    if (!value.empty()) html += fmt::format("<dt>{}</dt><dd>{}</dd>\n", name, escaped(value));
+  };
+  add("Tandem", e.tandem);
+  add("processor", e.processor);
+  add("cores", e.cores > 0 ? std::to_string(e.cores) : "");
+  add("memory", e.memory);
+  add("GPU", e.gpu.empty() ? "none" : e.gpu);
+  add("system", e.system);
+  add("versions", e.versions);
+  add("transport", e.transport);
+  html += fmt::format("<dt>links</dt><dd>{}</dd>\n",
+                      listed(r, [](const Cell& cell) { return escaped(cell.link); }));
+  add("data", r.data);
+  add("seed", std::to_string(r.seed));
+  add("date", e.date);
+  html += fmt::format("<dt>command</dt><dd><code>{}</code></dd>\n", escaped(e.command));
+  return html + "</dl>\n";
+}
+
+}  // namespace
+
+std::string report_html(const Results& results, const fs::path& figures_folder) {
+  const std::vector<Group> groups = results.settings();
+  return fmt::format(R"(<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Speedup of Pipe-SGD: {}</title>
+<style>{}</style>
+</head>
+<body>
+{}<main>
+{}{}{}{}{}{}{}</main>
+<script>{}</script>
+</body>
+</html>
+)",
+                     escaped(results.net), kReportStyle, introduction(results),
+                     speedup_summary(results, groups), chooser(groups), tables(results, groups),
+                     figures(results, figures_folder), timelines(groups), reading(results),
+                     environment(results), kReportScript);
+}
+
+}  // namespace tandem

@@ -1,0 +1,338 @@
+#include "speedup/results.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+#include "base/error.h"
+#include "data/regular_file.h"
+#include "train/files.h"
+#include "train/json_input.h"
+#include "train/statistics.h"
+
+namespace tandem {
+namespace {
+
+using Json = nlohmann::ordered_json;  // what is written
+using Parsed = nlohmann::json;
+
+constexpr int kFormat = 2;
+constexpr std::uint64_t kMostBytes = 100'000'000;
+
+// Puts arrays of plain values on one line each.
+std::string with_flat_arrays(const std::string& json) {
+  constexpr auto kNone = std::string::npos;
+  std::string text;
+  std::size_t array = kNone;  // where the innermost one begins
+  bool quoted = false;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const char c = json[i];
+    text += c;
+    if (quoted) {
+      if (c == '\\') text += json[++i];
+      quoted = c != '"';
+    } else if (c == '"') {
+      quoted = true;
+    } else if (c == '[') {
+      array = text.size();
+    } else if (c == '{') {
+      array = kNone;
+    } else if (c == ']' && array != kNone) {
+      std::string flat;
+      for (std::size_t at = array; at < text.size(); ++at) {
+        if (text[at] != '\n') {
+          flat += text[at];
+          continue;
+        }
+        while (text[at + 1] == ' ') ++at;
+        if (flat.ends_with(',')) flat += ' ';
+      }
+      text.replace(array, kNone, flat);
+      array = kNone;
+    }
+  }
+  return text;
+}
+
+double to_microseconds(double ms) { return std::round(1e3 * ms) / 1e3; }
+
+Json json_of(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+
+// What is kept as it is, with its names: one list each, for writing and for reading.
+constexpr auto field = [](const char* name, auto member) { return std::pair(name, member); };
+constexpr std::tuple kPlan(field("bench", &Results::bench), field("net", &Results::net),
+                           field("data", &Results::data), field("device", &Results::device),
+                           field("precision", &Results::precision),
+                           field("options", &Results::options), field("batch", &Results::batch),
+                           field("iterations", &Results::iterations),
+                           field("timed", &Results::timed), field("repeats", &Results::repeats),
+                           field("tests", &Results::tests),
+                           field("parameters", &Results::parameters), field("seed", &Results::seed),
+                           field("target_accuracy", &Results::target_accuracy),
+                           field("optimum", &Results::optimum));
+constexpr std::tuple kEnvironment(
+    field("tandem", &Environment::tandem), field("processor", &Environment::processor),
+    field("cores", &Environment::cores), field("memory", &Environment::memory),
+    field("gpu", &Environment::gpu), field("system", &Environment::system),
+    field("versions", &Environment::versions), field("transport", &Environment::transport),
+    field("date", &Environment::date), field("command", &Environment::command));
+constexpr std::tuple kCell(field("name", &Cell::name), field("algo", &Cell::algo),
+                           field("compress", &Cell::compress), field("link", &Cell::link),
+                           field("workers", &Cell::workers));
+constexpr std::tuple kCellDone(field("bytes_per_iteration", &Cell::bytes_per_iteration),
+                               field("test_accuracy", &Cell::test_accuracy),
+                               field("train_loss", &Cell::train_loss),
+                               field("warmup", &Cell::warmup),
+                               field("weights_hash", &Cell::weights_hash));
+constexpr std::tuple kBreakdown(field("compute", &Breakdown::compute),
+                                field("compress", &Breakdown::compress),
+                                field("exposed", &Breakdown::exposed),
+                                field("other", &Breakdown::other),
+                                field("hidden", &Breakdown::hidden));
+
+constexpr std::tuple kModel(field("workers", &ModelInput::workers),
+                            field("servers", &ModelInput::servers),
+                            field("pipe_k", &ModelInput::pipe_k),
+                            field("gradient_bytes", &ModelInput::gradient_bytes),
+                            field("wire_bytes", &ModelInput::wire_bytes),
+                            field("closed", &ModelInput::closed));
+constexpr std::tuple kCompute(field("update_s", &ComputeCost::update),
+                              field("forward_s", &ComputeCost::forward),
+                              field("backward_s", &ComputeCost::backward));
+constexpr std::tuple kNetwork(field("alpha_s", &NetworkCost::alpha),
+                              field("beta_s_per_byte", &NetworkCost::beta),
+                              field("gamma_s_per_byte", &NetworkCost::gamma),
+                              field("sync_s", &NetworkCost::sync));
+constexpr std::tuple kLoad(field("others", &Load::others), field("stolen", &Load::stolen),
+                           field("switches", &Load::switches));
+
+template <class T>
+void write(const auto& fields, const T& from, Json& json) {
+  std::apply([&](const auto&... f) { ((json[f.first] = from.*f.second), ...); }, fields);
+}
+template <class T>
+void read(const auto& fields, const Parsed& json, T& to) {
+  std::apply([&](const auto&... f) { (json.at(f.first).get_to(to.*f.second), ...); }, fields);
+}
+
+Json json_of(const Results& all, const Cell& c) {
+  Json cell;
+  write(kCell, c, cell);
+  if (!c.done()) {
+    cell["failure"] = c.failure;
+    return cell;
+  }
+  cell["iteration_ms"] = {{"mean", c.iteration_ms()},
+                          {"spread", json_of(c.spread_ms())},
+                          {"median", c.median_ms},
+                          {"predicted", json_of(c.predicted_ms)},
+                          {"repeats", c.repeats_ms}};
+  const std::string disturbed = c.disturbed();
+  cell["disturbed"] = disturbed.empty() ? Json(nullptr) : Json(disturbed);
+  cell["load"] = Json::array();
+  for (const Load& load : c.loads) write(kLoad, load, cell["load"].emplace_back());
+  write(kBreakdown, c.breakdown, cell["breakdown_ms"]);
+  write(kCellDone, c, cell);
+  cell["over_ps_sync"] = json_of(all.speedup(c, "PS-Sync"));
+  cell["over_d_sync"] = json_of(all.speedup(c, "D-Sync"));
+  cell["over_d_sync_same_bits"] = json_of(all.speedup_at_same_bits(c));
+  cell["target_s"] = json_of(c.seconds_to(all.target_accuracy));
+  cell["model"] = nullptr;
+  if (c.model) {
+    write(kModel, *c.model, cell["model"]);
+    write(kCompute, c.model->compute, cell["model"]);
+    write(kNetwork, c.model->network, cell["model"]);
+  }
+  cell["curve"] = Json::array();
+  for (const CurvePoint& p : c.curve)
+    cell["curve"].push_back({p.wall_s, p.iteration, p.accuracy, json_of(p.objective)});
+  cell["timeline"] = Json::array();
+  for (const TimelineSpan& s : c.timeline)
+    cell["timeline"].push_back({s.rank, s.server, s.communicates, s.what, to_microseconds(s.begin),
+                                to_microseconds(s.end), s.iteration});
+  return cell;
+}
+
+Cell cell_from(const Parsed& json) {
+  Cell c;
+  read(kCell, json, c);
+  if (json.contains("failure")) {
+    c.failure = json.at("failure");
+    return c;
+  }
+  const Parsed& ms = json.at("iteration_ms");
+  ms.at("repeats").get_to(c.repeats_ms);
+  ms.at("median").get_to(c.median_ms);
+  if (!ms.at("predicted").is_null()) c.predicted_ms = ms.at("predicted").get<double>();
+  for (const Parsed& load : json.at("load")) read(kLoad, load, c.loads.emplace_back());
+  read(kBreakdown, json.at("breakdown_ms"), c.breakdown);
+  read(kCellDone, json, c);
+  if (const Parsed& model = json.at("model"); !model.is_null()) {
+    c.model.emplace().algo = c.algo;
+    read(kModel, model, *c.model);
+    read(kCompute, model, c.model->compute);
+    read(kNetwork, model, c.model->network);
+  }
+  for (const Parsed& p : json.at("curve"))
+    c.curve.push_back(
+        {.wall_s = p.at(0),
+         .iteration = p.at(1),
+         .accuracy = p.at(2),
+         .objective = p.at(3).is_null() ? std::nullopt : std::optional(p.at(3).get<double>())});
+  for (const Parsed& s : json.at("timeline"))
+    c.timeline.push_back({.rank = s.at(0),
+                          .server = s.at(1),
+                          .communicates = s.at(2),
+                          .what = s.at(3),
+                          .begin = s.at(4),
+                          .end = s.at(5),
+                          .iteration = s.at(6)});
+  return c;
+}
+
+Results results_from(const Parsed& json) {
+  require(json.at("format") == kFormat, "its format is {}, not {}", shown_value(json.at("format")),
+          kFormat);
+  Results r;
+  read(kPlan, json, r);
+  read(kEnvironment, json.at("environment"), r.environment);
+  for (const Parsed& cell : json.at("cells")) r.cells.push_back(cell_from(cell));
+  return r;
+}
+
+}  // namespace
+
+const std::vector<Algorithm>& all_algorithms() {
+  static const std::vector<Algorithm> all = {
+      {"PS-Sync", "ps-sync", "none"},       {"D-Sync", "d-sync", "none"},
+      {"D-Sync+T", "d-sync", "trunc16"},    {"D-Sync+Q", "d-sync", "quant8"},
+      {"Pipe-SGD", "pipe-sgd", "none"},     {"Pipe-SGD+T", "pipe-sgd", "trunc16"},
+      {"Pipe-SGD+Q", "pipe-sgd", "quant8"},
+  };
+  return all;
+}
+
+std::string workers_text(int workers) {
+  return fmt::format("{} worker{}", workers, workers == 1 ? "" : "s");
+}
+
+std::string Cell::setting() const {
+  return fmt::format("{}, link {}", workers_text(workers), link);
+}
+
+double Cell::iteration_ms() const { return mean(repeats_ms); }
+
+std::optional<double> Cell::spread_ms() const {
+  if (repeats_ms.size() < 2) return {};
+  const auto [least, most] = std::ranges::minmax(repeats_ms);
+  return (most - least) / 2;
+}
+
+namespace {
+
+// What a test and the two after it have all reached.
+double lasting(std::span<const CurvePoint> curve, std::size_t test) {
+  constexpr std::size_t kInARow = 3;
+  const auto tests = curve.subspan(test, std::min(kInARow, curve.size() - test));
+  return std::ranges::min(tests, {}, &CurvePoint::accuracy).accuracy;
+}
+
+}  // namespace
+
+std::optional<double> Cell::seconds_to(double accuracy) const {
+  if (accuracy <= 0) return {};
+  for (std::size_t i = 0; i < curve.size(); ++i)
+    if (lasting(curve, i) >= accuracy) return curve[i].wall_s;
+  return {};
+}
+
+double Cell::reached() const {
+  double most = 0;
+  for (std::size_t i = 0; i < curve.size(); ++i) most = std::max(most, lasting(curve, i));
+  return most;
+}
+
+std::vector<std::span<const Cell>> Results::settings() const {
+  std::vector<std::span<const Cell>> all;
+  for (auto begin = cells.begin(); begin != cells.end();) {
+    const auto end = std::find_if(begin, cells.end(), [&](const Cell& c) {
+      return c.workers != begin->workers || c.link != begin->link;
+    });
+    all.emplace_back(begin, end);
+    begin = end;
+  }
+  return all;
+}
+
+namespace {
+
+// D-Sync with the same compression, among the same workers and over the same link; null if there is
+// none.
+const Cell* d_sync_like(const Results& results, const Cell& cell) {
+  for (const Algorithm& a : all_algorithms())
+    if (a.algo == "d-sync" && a.compress == cell.compress) return results.beside(cell, a.name);
+  return nullptr;
+}
+
+}  // namespace
+
+void Results::extrapolate() {
+  if (!extrapolates()) return;
+  for (Cell& cell : cells) {
+    if (!cell.done()) continue;
+    const Cell* d_sync = d_sync_like(*this, cell);
+    const double closed_ms = (d_sync ? *d_sync : cell).iteration_ms();
+    for (CurvePoint& point : cell.curve) {
+      const auto closed = std::min(point.iteration, cell.warmup);
+      point.wall_s = (static_cast<double>(closed) * closed_ms +
+                      static_cast<double>(point.iteration - closed) * cell.iteration_ms()) /
+                     1e3;
+    }
+  }
+}
+
+const Cell* Results::beside(const Cell& cell, std::string_view algorithm) const {
+  const auto found = std::ranges::find_if(cells, [&](const Cell& other) {
+    return other.name == algorithm && other.workers == cell.workers && other.link == cell.link &&
+           other.done();
+  });
+  return found == cells.end() ? nullptr : &*found;
+}
+
+std::optional<double> Results::speedup(const Cell& cell, std::string_view over) const {
+  const Cell* other = beside(cell, over);
+  if (!other || !cell.done()) return {};
+  return other->iteration_ms() / cell.iteration_ms();
+}
+
+std::optional<double> Results::speedup_at_same_bits(const Cell& cell) const {
+  const Cell* d_sync = d_sync_like(*this, cell);
+  if (!d_sync) return {};
+  return speedup(cell, d_sync->name);
+}
+
+std::string valid_text(const std::string& text) {
+  return Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+std::string to_json(const Results& r) {
+  Json json = {{"format", kFormat}};
+  write(kPlan, r, json);
+  write(kEnvironment, r.environment, json["environment"]);
+  json["cells"] = Json::array();
+  for (const Cell& cell : r.cells) json["cells"].push_back(json_of(r, cell));
+  return with_flat_arrays(json.dump(1, ' ', false, Json::error_handler_t::replace)) + "\n";
+}
+
+Results read_results(const std::string& path) {
+  try {
+    if (const auto bytes = regular_file_bytes(path); bytes > kMostBytes)
+      throw UserError("it has {} bytes, of which {} can be read at most", bytes, kMostBytes);
+    return results_from(parse_json(read_file(path)));
+  } catch (const std::exception& e) {
+    throw UserError("{} is not a results.json of build/speedup: {}", path, shown(e.what(), 300));
+  }
+}
+
+}  // namespace tandem

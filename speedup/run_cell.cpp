@@ -1,0 +1,273 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <sstream>
+
+#include "base/error.h"
+#include "speedup/child.h"
+#include "speedup/excerpt.h"
+#include "speedup/load.h"
+#include "speedup/plan.h"
+#include "speedup/scratch.h"
+#include "train/files.h"
+#include "train/statistics.h"
+
+namespace tandem {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::int64_t kTimelineIterations = 12;  // of which two are shown
+
+// What a worker's mean iteration was spent on: its two threads side by side, of which the compute
+// thread waits for the other one.
+Breakdown breakdown_of(const Json& summary) {
+  const Json& ms = summary.at("breakdown_ms");
+  const double mean = summary.at("iteration_ms").at("mean");
+  const auto part = [&](const char* name) { return ms.at(name).get<double>(); };
+  Breakdown b;
+  b.compute = part("data") + part("forward") + part("backward") + part("update");
+  const double communication = part("compress") + part("sum") + part("communicate");
+  const double waited_for = std::min(part("wait"), communication);
+  b.compress = std::min(part("compress"), waited_for);
+  b.exposed = waited_for - b.compress;
+  b.hidden = communication - waited_for;
+  // A GPU's own clock can be ahead of the host's by a little.
+  const double ahead = std::max(1.0, b.iteration() / mean);
+  for (double* ms_of : {&b.compute, &b.compress, &b.exposed}) *ms_of /= ahead;
+  b.other = std::max(0.0, mean - b.iteration());
+  return b;
+}
+
+std::vector<Json> lines_of(const std::string& metrics, const char* with) {
+  std::vector<Json> entries;
+  std::istringstream lines(metrics);
+  for (std::string line; std::getline(lines, line);)
+    if (Json entry = Json::parse(line); entry.contains(with)) entries.push_back(std::move(entry));
+  return entries;
+}
+
+// Accuracies of a training that was tested at times that do not count.
+std::vector<CurvePoint> tests_of(const std::string& metrics) {
+  std::vector<CurvePoint> tests;
+  for (const Json& entry : lines_of(metrics, "test_accuracy"))
+    tests.push_back({.iteration = entry["iteration"],
+                     .accuracy = entry["test_accuracy"],
+                     .objective = entry.contains("objective")
+                                      ? std::optional(entry["objective"].get<double>())
+                                      : std::nullopt});
+  return tests;
+}
+
+// Milliseconds of every iteration, in order.
+std::vector<double> iterations_of(const std::string& metrics) {
+  std::vector<double> ms;
+  for (const Json& entry : lines_of(metrics, "iteration_ms")) ms.push_back(entry["iteration_ms"]);
+  return ms;
+}
+
+using Words = std::vector<std::string>;
+
+Words operator+(Words words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+// A timed training.
+struct Timed {
+  Json summary;
+  std::vector<double> iterations_ms;
+  std::optional<Load> load;
+};
+
+// What the prediction of a training was made from.
+ModelInput model_of(const Json& summary) {
+  const Json &o = summary.at("options"), &n = summary.at("network"), &m = summary.at("model");
+  return {.algo = o.at("algo"),
+          .workers = o.at("workers"),
+          .servers = o.at("servers"),
+          .pipe_k = o.at("pipe_k"),
+          .compute = {.update = m.at("update_s"),
+                      .forward = m.at("forward_s"),
+                      .backward = m.at("backward_s")},
+          .network = {.alpha = n.at("alpha_s"),
+                      .beta = n.at("beta_s_per_byte"),
+                      .gamma = n.at("gamma_s_per_byte"),
+                      .sync = n.at("sync_s")},
+          .gradient_bytes = m.at("gradient_bytes"),
+          .wire_bytes = m.at("wire_bytes"),
+          .closed = m.at("closed")};
+}
+
+// The mean of each of the members; the rest is that of the first.
+template <class T>
+T mean_of(const std::vector<T>& all, std::initializer_list<double T::*> members) {
+  T result = all.front();
+  for (double T::*member : members) {
+    std::vector<double> values;
+    for (const T& each : all) values.push_back(each.*member);
+    result.*member = mean(values);
+  }
+  return result;
+}
+
+ModelInput mean_of(const std::vector<ModelInput>& models) {
+  std::vector<ComputeCost> compute;
+  std::vector<NetworkCost> network;
+  for (const ModelInput& m : models) {
+    compute.push_back(m.compute);
+    network.push_back(m.network);
+  }
+  ModelInput result = models.front();
+  result.compute =
+      mean_of(compute, {&ComputeCost::update, &ComputeCost::forward, &ComputeCost::backward});
+  result.network = mean_of(
+      network, {&NetworkCost::alpha, &NetworkCost::beta, &NetworkCost::gamma, &NetworkCost::sync});
+  return result;
+}
+
+// What a training that was tested says of the weights.
+void take_weights(const Json& summary, Cell& cell) {
+  cell.test_accuracy = summary.at("test_accuracy");
+  cell.train_loss = summary.at("train_loss");
+  cell.weights_hash = summary.at("weights_hash");
+  cell.warmup = summary.at("warmup");
+}
+
+// When the iterations of a curve were done, in the mean of the repeats.
+void set_times(std::vector<CurvePoint>& curve, const std::vector<Timed>& repeats) {
+  for (CurvePoint& point : curve) {
+    std::vector<double> seconds;
+    for (const Timed& repeat : repeats) {
+      const auto end = repeat.iterations_ms.begin() + point.iteration;
+      seconds.push_back(std::reduce(repeat.iterations_ms.begin(), end) / 1e3);
+    }
+    point.wall_s = mean(seconds);
+  }
+}
+
+// All repeats count alike: every number is the mean of theirs.
+void take_times(const std::vector<Timed>& repeats, Results& results, Cell& cell) {
+  std::vector<double> warm;  // the iterations that count, of all repeats
+  std::vector<Breakdown> breakdowns;
+  std::vector<ModelInput> models;
+  std::vector<double> predicted;
+  for (const auto& [summary, iterations, load] : repeats) {
+    const Json& ms = summary.at("iteration_ms");
+    cell.repeats_ms.push_back(ms.at("mean"));
+    warm.insert(warm.end(), iterations.end() - ms.at("timed").get<std::int64_t>(),
+                iterations.end());
+    breakdowns.push_back(breakdown_of(summary));
+    if (!ms.at("predicted").is_null()) {
+      predicted.push_back(ms.at("predicted"));
+      models.push_back(model_of(summary));
+    }
+    if (load) cell.loads.push_back(*load);
+  }
+  cell.median_ms = median(warm);
+  cell.breakdown =
+      mean_of(breakdowns, {&Breakdown::compute, &Breakdown::compress, &Breakdown::exposed,
+                           &Breakdown::other, &Breakdown::hidden});
+  if (!models.empty()) {
+    cell.predicted_ms = mean(predicted);
+    cell.model = mean_of(models);
+  }
+  const Json& summary = repeats.back().summary;
+  results.data = summary.at("data");
+  results.parameters = summary.at("parameters");
+  if (cell.curve.empty()) {  // the test at the end is the only one
+    take_weights(summary, cell);
+    const Json& objective = summary.at("objective");
+    cell.curve = {
+        {.iteration = results.iterations,
+         .accuracy = cell.test_accuracy,
+         .objective = objective.is_null() ? std::nullopt : std::optional(objective.get<double>())}};
+  }
+  if (!results.extrapolates()) set_times(cell.curve, repeats);
+  cell.bytes_per_iteration = 0;
+  for (const Json& rank : summary.at("ranks"))
+    cell.bytes_per_iteration += rank.at("bytes_sent").get<double>();
+}
+
+// Whether two cells come to the same weights. Links never change the answer.
+bool same_weights(const Plan& plan, const Cell& a, const Cell& b) {
+  const bool synchronous = a.algo != "pipe-sgd" && b.algo != "pipe-sgd";
+  return a.workers == b.workers && a.compress == b.compress &&
+         (a.algo == b.algo || (synchronous && plan.deterministic()));
+}
+
+// A pipeline that is open from the first iteration on: what is timed is the algorithm.
+Words without_warmup(const Cell& cell) {
+  if (cell.algo != "pipe-sgd") return {};
+  return {"--warmup-iterations", "0", "--warmup-epochs", "0"};
+}
+
+}  // namespace
+
+void warm_up(const Plan& plan, const Cell& cell) {
+  try {
+    run_program(plan.command(cell) + without_warmup(cell) + Words{"--iterations", "5"});
+  } catch (const SystemError&) {  // the cell itself will tell
+  }
+}
+
+void run_cell(const Plan& plan, Results& results, Cell& cell,
+              const std::function<void(const std::string&)>& running) {
+  try {
+    const Scratch scratch;
+    const std::string summary = scratch / "summary.json", metrics = scratch / "metrics.jsonl",
+                      trace = scratch / "trace.json";
+    const auto length = [](std::int64_t iterations) {
+      return Words{"--iterations", std::to_string(iterations)};
+    };
+    // A test in the middle would give a pipeline time to drain. But the same seed gives the same
+    // weights every time and over any link (on a GPU, nearly the same): so they are tested in a
+    // training of their own, without a link, once for all links. The test at the end is in the way
+    // of nobody.
+    const auto tested = std::ranges::find_if(results.cells, [&](const Cell& other) {
+      return same_weights(plan, other, cell) && other.done();
+    });
+    const bool tests = cell.curve.empty() && (plan.tests > 1 || results.extrapolates());
+    if (tests && tested != results.cells.end()) {
+      cell.curve = tested->curve;
+      cell.test_accuracy = tested->test_accuracy;
+      cell.train_loss = tested->train_loss;
+      cell.weights_hash = tested->weights_hash;
+      cell.warmup = tested->warmup;
+    } else if (tests) {
+      running("tests");
+      Cell unlimited = cell;
+      unlimited.link = "none";
+      const std::int64_t every = std::max<std::int64_t>(1, plan.iterations / plan.tests);
+      run_program(
+          plan.command(unlimited) + length(plan.iterations) +
+          Words{"--metrics", metrics, "--summary", summary, "--test-every", std::to_string(every)});
+      cell.curve = tests_of(read_file(metrics));
+      take_weights(Json::parse(read_file(summary)), cell);
+    }
+    std::vector<Timed> repeats;
+    for (std::int64_t r = 1; r <= plan.repeats; ++r) {
+      running(fmt::format("training {} of {}", r, plan.repeats));
+      const LoadMeter meter;
+      run_program(plan.command(cell) + length(results.timed) +
+                  (results.extrapolates() ? without_warmup(cell) : Words{}) +
+                  Words{"--summary", summary, "--metrics", metrics});
+      repeats.push_back({.summary = Json::parse(read_file(summary)),
+                         .iterations_ms = iterations_of(read_file(metrics)),
+                         .load = meter.since()});
+    }
+    take_times(repeats, results, cell);
+    results.extrapolate();
+    running("timeline");
+    run_program(plan.command(cell) + length(kTimelineIterations) + without_warmup(cell) +
+                Words{"--trace", trace});
+    cell.timeline =
+        excerpt(read_file(trace), kTimelineIterations, cell.workers, cell.iteration_ms());
+  } catch (const std::exception& e) {
+    cell.failure = e.what();
+  }
+}
+
+}  // namespace tandem

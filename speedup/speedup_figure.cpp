@@ -1,0 +1,202 @@
+#include "speedup/figure_scripts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <set>
+
+#include "dist/transport/link_speed.h"
+#include "speedup/palette.h"
+
+namespace tandem {
+namespace {
+
+// Speedups of all algorithms along an axis, over D-Sync and over PS-Sync where they are there.
+struct Axis {
+  std::string name, title, label;
+  std::string at;                                              // what stays the same along it
+  std::function<std::optional<double>(const Cell&)> position;  // on the axis, if it is on it
+  // Positions from one to the other, and what a model needs to know of one besides its costs.
+  std::function<std::vector<double>(double from, double to)> steps;
+  std::function<void(ModelInput& model, double position)> place;
+  std::string settings = {};  // of the axis
+};
+
+// One algorithm and the one that it is compared with, at one position.
+struct Pair {
+  const Cell *cell, *base;
+};
+
+// By position; two links can be equally fast and differ in latency.
+std::multimap<double, Pair> pairs_of(const Results& results, const Axis& axis,
+                                     const std::string& name, const char* over) {
+  std::multimap<double, Pair> pairs;
+  for (const Cell& cell : results.cells) {
+    const auto position = axis.position(cell);
+    const Cell* base = results.beside(cell, over);
+    if (cell.name == name && cell.done() && base && position)
+      pairs.emplace(*position, Pair{&cell, base});
+  }
+  return pairs;
+}
+
+// What a model is made from, so far on the way from one setting to the other: costs that follow a
+// power law, as 1/bandwidth does, are exact in between.
+ModelInput between(const ModelInput& a, const ModelInput& b, double share) {
+  const auto mix = [share](double from, double to) {
+    return from > 0 && to > 0 ? from * std::pow(to / from, share) : from + share * (to - from);
+  };
+  ModelInput m = a;
+  m.compute = {.update = mix(a.compute.update, b.compute.update),
+               .forward = mix(a.compute.forward, b.compute.forward),
+               .backward = mix(a.compute.backward, b.compute.backward)};
+  m.network = {.alpha = mix(a.network.alpha, b.network.alpha),
+               .beta = mix(a.network.beta, b.network.beta),
+               .gamma = mix(a.network.gamma, b.network.gamma),
+               .sync = mix(a.network.sync, b.network.sync)};
+  return m;
+}
+
+// The speedup that the model predicts, along the axis and not only where something was measured.
+std::string predicted_curve(const Axis& axis, const std::multimap<double, Pair>& pairs) {
+  std::string points;
+  for (auto at = pairs.begin(); at != pairs.end();) {
+    const auto next = pairs.upper_bound(at->first);
+    if (next == pairs.end()) break;
+    const auto& [x0, from] = *at;
+    const auto& [x1, to] = *next;
+    at = next;
+    if (!from.cell->model || !from.base->model || !to.cell->model || !to.base->model) {
+      points += "\n";  // a gap
+      continue;
+    }
+    for (const double x : axis.steps(x0, x1)) {
+      const double share = std::log(x / x0) / std::log(x1 / x0);
+      const auto predicted = [&](const Cell& a, const Cell& b) {
+        ModelInput m = between(*a.model, *b.model, share);
+        axis.place(m, x);
+        return predicted_iteration(m);
+      };
+      const auto own = predicted(*from.cell, *to.cell), base = predicted(*from.base, *to.base);
+      if (own && base) points += fmt::format("{:.6g} {:.6g}\n", x, *base / *own);
+    }
+  }
+  return points;
+}
+
+std::optional<GnuplotFigure> speedup_figure(const Results& results, const Axis& axis) {
+  GnuplotFigure figure{.name = axis.name, .title = axis.title};
+  std::string& script = figure.script;
+  std::vector<std::string> overs, plots;
+  std::set<double> positions;
+  std::set<std::string> drawn;
+  for (const char* over : {"D-Sync", "PS-Sync"}) {
+    std::string plot;
+    std::vector<std::string> names;
+    for (const Algorithm& a : all_algorithms()) {
+      const auto pairs = pairs_of(results, axis, a.name, over);
+      if (pairs.empty() || a.name == over) continue;
+      const std::string block = fmt::format("panel{}_{}", plots.size(), names.size());
+      script += fmt::format("${} << end\n", block);
+      for (const auto& [x, pair] : pairs) {
+        const auto [least, most] = std::ranges::minmax(pair.cell->repeats_ms);
+        const double base = pair.base->iteration_ms();
+        script += fmt::format("{:.6g} {:.6g} {:.6g} {:.6g}\n", x, base / pair.cell->iteration_ms(),
+                              base / most, base / least);
+        positions.insert(x);
+      }
+      const std::string curve = predicted_curve(axis, pairs);
+      script +=
+          fmt::format("end\n$model_{} << end\n{}end\n", block, curve.empty() ? "NaN NaN\n" : curve);
+      plot += fmt::format(
+          "{0}$model_{1} using 1:2 with lines {2}, \\\n  ${1} using 1:2:3:4 with yerrorbars "
+          "linecolor rgb \"{3}\" linewidth 1.5 {4}",
+          plot.empty() ? "plot " : ", \\\n  ", block, line_style(a.name, a.compress),
+          algorithm_colour(a.name), point_style(a.compress));
+      drawn.insert(a.name);
+      names.insert(names.end(), {a.name + ", predicted", a.name + ", measured"});
+    }
+    if (plot.empty()) continue;
+    overs.push_back(over);
+    plots.push_back(plot + ", \\\n  1 with lines " + kReferenceLine);
+    names.push_back(over);
+    figure.panels.push_back(names);
+  }
+  if (positions.size() < 2) return {};
+
+  std::string tics, key;  // for both panels
+  for (const double x : positions)
+    tics += fmt::format("{0}\"{1:g}\" {1:.6g}", tics.empty() ? "" : ", ", x);
+  for (const Algorithm& a : all_algorithms())
+    if (drawn.contains(a.name))
+      key +=
+          fmt::format(", \\\n  NaN with linespoints {} {} title {}", line_style(a.name, a.compress),
+                      point_style(a.compress), gnuplot_quoted(a.name));
+  script += fmt::format(
+      "{}set xlabel \"{}\"\nset xtics ({})\n{}set yrange [0:*]\nset ylabel \"speedup\"\n"
+      "set offsets graph 0.05, graph 0.05, graph 0.05, 0\n",
+      plots.size() > 1 ? "set multiplot\n" : "", axis.label, tics, axis.settings);
+  for (std::size_t i = 0; i < plots.size(); ++i) {
+    const bool last = i + 1 == plots.size();
+    script += margins({.left = (i ? kRightPanel : kLeftPanel).left,
+                       .right = (last ? kRightPanel : kLeftPanel).right});
+    script +=
+        fmt::format("set title {}\n",
+                    gnuplot_quoted(fmt::format("times as fast as {} ({})", overs[i], axis.at)));
+    script +=
+        last ? kKeyBeside + plots[i] + key + "\n" : "unset key\n" + plots[i] + "\nunset ylabel\n";
+  }
+  return figure;
+}
+
+}  // namespace
+
+std::optional<GnuplotFigure> links_figure(const Results& results) {
+  if (results.cells.empty()) return {};
+  return speedup_figure(results,
+                        {.name = "links",
+                         .title = "Speedup against the bandwidth of a link",
+                         .label = "bandwidth of a link, Gbit/s",
+                         .at = workers_text(results.cells[0].workers),
+                         .position = [&](const Cell& cell) -> std::optional<double> {
+                           const LinkSpeed link = parse_link(cell.link);
+                           if (cell.workers != results.cells[0].workers || !link.limited())
+                             return {};
+                           return link.bytes_per_s * 8 / 1e9;
+                         },
+                         .steps =
+                             [](double from, double to) {
+                               constexpr int kSteps = 40;
+                               std::vector<double> all;
+                               for (int i = 0; i <= kSteps; ++i)
+                                 all.push_back(from * std::pow(to / from, i / double{kSteps}));
+                               return all;
+                             },
+                         .place = [](ModelInput&, double) {},
+                         .settings = "set logscale x\n"});
+}
+
+std::optional<GnuplotFigure> workers_figure(const Results& results) {
+  if (results.cells.empty()) return {};
+  return speedup_figure(
+      results, {.name = "workers",
+                .title = "Speedup against the number of workers",
+                .label = "workers",
+                .at = "link " + results.cells[0].link,
+                .position = [&](const Cell& cell) -> std::optional<double> {
+                  if (cell.link != results.cells[0].link) return {};
+                  return cell.workers;
+                },
+                .steps =
+                    [](double from, double to) {
+                      std::vector<double> all;
+                      for (double p = from; p <= to; ++p) all.push_back(p);
+                      return all;
+                    },
+                .place = [](ModelInput& m, double p) { m.workers = static_cast<int>(p); }});
+}
+
+}  // namespace tandem

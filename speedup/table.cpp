@@ -1,0 +1,139 @@
+#include "speedup/table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+
+#include "speedup/columns.h"
+
+namespace tandem {
+namespace {
+
+// Instead of results.
+std::string missing(const Cell& cell) {
+  return cell.failure.empty() ? "not run yet" : fmt::format("failed: {}", cell.failure);
+}
+
+std::string what(const Results& r) {
+  return fmt::format(
+      "{}{}, batch {}, {} iterations each from seed {}{}, {} repeat{}; {}{}, ranks over {}", r.net,
+      r.data.empty() ? "" : " on " + r.data, r.batch, r.iterations, r.seed,
+      r.extrapolates() ? fmt::format(", {} of them timed", r.timed) : "", r.repeats,
+      r.repeats == 1 ? "" : "s", r.device, r.device == "cuda" ? " " + r.precision : "",
+      r.environment.transport);
+}
+
+constexpr const char* kLegend =
+    "Milliseconds of the mean iteration, over all repeats; ± is half of what lies between the\n"
+    "repeats. compute + compress + exposed + other = the mean; hidden is communication behind it.\n"
+    "same bits: over D-Sync with the same compression. s to: the first of three tests in a row.\n"
+    "predicted: Eq. 2 (D-Sync) and 5 (Pipe-SGD) of the Pipe-SGD paper, and Eq. 2 with a server's\n"
+    "card. The paper's ranges for its best setting: 2.0-3.2× over D-Sync, 4.0-5.4× over PS-Sync.\n";
+
+std::string legend(const Results& r, const char* star) {
+  std::string text = kLegend;
+  if (r.extrapolates())
+    text +=
+        "Seconds are iterations times the mean time of an iteration, which is that of D-Sync\n"
+        "during a warm-up; the accuracy is that of a whole training without a link.\n";
+  for (const Cell& c : r.cells)
+    if (const std::string why = c.disturbed(); c.done() && !why.empty())
+      text += fmt::format("{} {}, {}, was disturbed: {}.\n", star, c.name, c.setting(), why);
+  return text;
+}
+
+// A table below the names of its groups.
+std::string text_table(std::span<const Cell> cells, std::span<const Column> columns) {
+  const auto width = [&](const Column& c) {
+    const auto in_group = std::ranges::count(columns, c.group, &Column::group);
+    return std::max<std::size_t>(9,
+                                 1 + std::max(c.title.size(), in_group > 1 ? 0 : c.group.size()));
+  };
+  std::string groups(12, ' '), titles = groups;
+  for (std::size_t i = 0; i < columns.size();) {
+    std::size_t all = 0, begin = i;
+    for (; i < columns.size() && columns[i].group == columns[begin].group; ++i) {
+      titles += fmt::format("{:>{}}", columns[i].title, width(columns[i]));
+      all += width(columns[i]);
+    }
+    groups += fmt::format("{:>{}}", columns[begin].group, all);
+  }
+  std::string text = groups + "\n" + titles + "\n";
+  for (const Cell& cell : cells) {
+    text += fmt::format("{:<12}", marked_name(cell));
+    if (!cell.done())
+      text += fmt::format(" {}", missing(cell));
+    else
+      for (const Column& c : columns) text += fmt::format("{:>{}}", c.value(cell), width(c));
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string to_text(const Results& r) {
+  std::string text = what(r) + "\n";
+  const std::vector<Column> columns = columns_of(r);
+  // Two tables, because one would be too wide for a terminal.
+  const auto second = std::ranges::find(columns, "compute", &Column::title);
+  for (const auto cells : r.settings())
+    text += fmt::format("\n{}\n{}\n{}", cells[0].setting(),
+                        text_table(cells, {columns.begin(), second}),
+                        text_table(cells, {second, columns.end()}));
+  return text + "\n" + legend(r, "*");
+}
+
+std::string to_markdown(const Results& r) {
+  const char* star = "\\*";
+  std::string text = fmt::format("{}. `{}`\n", what(r), r.environment.command);
+  const std::vector<Column> columns = columns_of(r);
+  for (const auto cells : r.settings()) {
+    text += fmt::format("\n**{}**\n\n| |", cells[0].setting());
+    for (const Column& c : columns) text += fmt::format(" {} |", c.alone);
+    text += "\n| --- |";
+    for (std::size_t i = 0; i < columns.size(); ++i) text += " ---: |";
+    for (const Cell& cell : cells) {
+      text += fmt::format("\n| {} |", marked_name(cell, star));
+      if (!cell.done())
+        text += fmt::format(" {} |", missing(cell));
+      else
+        for (const Column& c : columns) text += fmt::format(" {} |", c.value(cell));
+    }
+    text += "\n";
+  }
+  return text + "\n" + legend(r, star);
+}
+
+std::string to_csv(const Results& r) {
+  std::string text =
+      "workers,link,algorithm,mean_ms,spread_ms,median_ms,target_s,test_accuracy,over_ps_sync,"
+      "over_d_sync,over_d_sync_same_bits,compute_ms,compress_ms,exposed_ms,other_ms,hidden_ms,"
+      "predicted_ms,bytes_per_iteration,disturbed,failure\n";
+  const auto optional = [](const std::optional<double>& v) {
+    return v ? fmt::format("{}", *v) : "";
+  };
+  const auto quoted = [](std::string words) {
+    if (words.empty()) return words;
+    for (std::size_t at = 0; (at = words.find('"', at)) != std::string::npos; at += 2)
+      words.insert(at, 1, '"');
+    return fmt::format("\"{}\"", words);
+  };
+  for (const Cell& c : r.cells) {
+    text += fmt::format("{},{},{},", c.workers, c.link, c.name);
+    const Breakdown& b = c.breakdown;
+    if (c.done())
+      text += fmt::format(
+          "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},\n", c.iteration_ms(),
+          optional(c.spread_ms()), c.median_ms, optional(c.seconds_to(r.target_accuracy)),
+          c.test_accuracy, optional(r.speedup(c, "PS-Sync")), optional(r.speedup(c, "D-Sync")),
+          optional(r.speedup_at_same_bits(c)), b.compute, b.compress, b.exposed, b.other, b.hidden,
+          optional(c.predicted_ms), c.bytes_per_iteration, quoted(c.disturbed()));
+    else
+      text += fmt::format(",,,,,,,,,,,,,,,,{}\n", quoted(c.failure));
+  }
+  return text;
+}
+
+}  // namespace tandem

@@ -1,0 +1,38 @@
+// Convolutions by cuDNN's graph API, and as products where that is faster. Which engine is fastest
+// for a shape is measured the first time it is met, and remembered.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "tensor/backend.h"
+#include "tensor/cuda/blas/products.h"
+#include "tensor/cuda/queue/context.h"
+
+namespace tandem::cuda {
+
+// One per worker. Tensors are f32 or bf16, all of one type, except bias and dfilter, which are f32.
+class Convolutions {
+ public:
+  Convolutions(Context& context, Products& products);  // of the same context
+  ~Convolutions();
+
+  // y = x * filter, plus bias if it is defined, then ReLU if asked for. With y in bf16 the bias may
+  // be rounded to bf16 first.
+  void forward(const Convolution& o, const Tensor& x, const Tensor& filter, const Tensor& bias,
+               bool relu, const Tensor& y);
+  void data_gradient(const Convolution& o, const Tensor& dy, const Tensor& filter, const Tensor& dx,
+                     bool accumulate);
+  void filter_gradient(const Convolution& o, const Tensor& x, const Tensor& dy,
+                       const Tensor& dfilter, bool accumulate);
+
+  // A line for every problem met so far: the engine chosen for it and what it takes.
+  std::string describe() const;
+
+ private:
+  struct Plans;
+  Context& context_;
+  std::unique_ptr<Plans> plans_;
+};
+
+}  // namespace tandem::cuda

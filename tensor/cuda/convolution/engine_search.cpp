@@ -1,0 +1,110 @@
+#include "tensor/cuda/convolution/engine_search.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tensor/cuda/queue/event.h"
+
+namespace tandem::cuda::dnn {
+
+namespace {
+
+// Fast engines come early. An engine that is compiled first takes half a second, others take
+// next to nothing.
+constexpr struct {
+  cudnnBackendHeurMode_t heuristic;
+  int engines;
+} kHeuristics[] = {{CUDNN_HEUR_MODE_A, 20}, {CUDNN_HEUR_MODE_B, 8}, {CUDNN_HEUR_MODE_FALLBACK, 8}};
+constexpr int kMostCompiled = 1;
+
+// f32 that goes through tensor cores is tf32. Other roundings of inputs and of sums are never asked
+// for.
+bool suits(const Context& context, const Engine& engine) {
+  if (engine.has(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS)) return false;
+  if (engine.has(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION)) return false;
+  if (context.precision == Precision::fp32 && engine.has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE))
+    return false;
+  return !(context.deterministic && engine.has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC));
+}
+
+bool fits(const Plan& plan) {
+  return plan.workspace_bytes() <= static_cast<std::int64_t>(Context::kWorkspaceBytes);
+}
+
+// Whether the plan runs, once and to its end.
+bool works(Context& context, Plan& plan, const Operands& operands) {
+  if (!fits(plan)) return false;
+  if (plan.run(context.dnn, operands, context.workspace) != CUDNN_STATUS_SUCCESS) {
+    cudaGetLastError();  // a launch that failed must not be blamed on the next one
+    return false;
+  }
+  check(cudaStreamSynchronize(context.stream), "trying a convolution");
+  return true;
+}
+
+}  // namespace
+
+std::optional<FoundEngine> search_engine(Context& context, const ConvolutionGraph& convolution,
+                                         const Operands& operands) {
+  const Graph graph(context.dnn, convolution);
+  std::optional<FoundEngine> best;
+  std::set<std::string> seen;
+  int compiled = 0;
+  for (const auto& [heuristic, most] : kHeuristics) {
+    if (heuristic == CUDNN_HEUR_MODE_FALLBACK && best) break;
+    std::vector<Engine> engines = graph.engines(heuristic);
+    int tried = 0;
+    for (std::size_t i = 0; i < engines.size() && tried < most; ++i) {
+      Engine& engine = engines[i];
+      if (!suits(context, engine) || !seen.insert(engine.name).second) continue;
+      if (engine.compiled_at_runtime && ++compiled > kMostCompiled) continue;
+      ++tried;
+      std::optional<Plan> plan = Plan::build(context.dnn, std::move(engine));
+      if (!plan || !works(context, *plan, operands)) continue;
+      const EnginePlace place{heuristic, i};
+      if (context.deterministic) return FoundEngine{std::move(*plan), place};
+      const float milliseconds = measure(
+          context,
+          [&] {
+            check(plan->run(context.dnn, operands, context.workspace), "measuring a convolution");
+          },
+          best ? best->milliseconds : std::numeric_limits<float>::infinity());
+      if (!best || milliseconds < best->milliseconds)
+        best = FoundEngine{std::move(*plan), place, milliseconds};
+    }
+  }
+  return best;
+}
+
+std::optional<Plan> plan_at(Context& context, const ConvolutionGraph& convolution,
+                            const EnginePlace& place, const std::string& engine) {
+  std::vector<Engine> engines = Graph(context.dnn, convolution).engines(place.heuristic);
+  if (place.index >= engines.size()) return std::nullopt;
+  Engine& found = engines[place.index];
+  if (found.name != engine || !suits(context, found)) return std::nullopt;
+  std::optional<Plan> plan = Plan::build(context.dnn, std::move(found));
+  if (!plan || !fits(*plan)) return std::nullopt;
+  return plan;
+}
+
+float measure(Context& context, FunctionRef<void()> work, float best) {
+  constexpr int kRuns = 3;
+  constexpr float kHopeless = 3;
+  CudaEvent start(Event::Timing::on), stop(Event::Timing::on);
+  work();
+  float shortest = std::numeric_limits<float>::infinity();
+  for (int run = 0; run < kRuns && !(shortest > kHopeless * best && run > 0); ++run) {
+    work();  // keeps the GPU busy while the work that counts is queued
+    start.record(context.stream);
+    work();
+    stop.record(context.stream);
+    stop.wait();
+    shortest = std::min(shortest, static_cast<float>(1e3 * stop.seconds_since(start)));
+  }
+  return shortest;
+}
+
+}  // namespace tandem::cuda::dnn

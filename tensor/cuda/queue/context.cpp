@@ -1,0 +1,41 @@
+#include "tensor/cuda/queue/context.h"
+
+namespace tandem::cuda {
+
+Context::Context(int index, Precision how_precise, bool is_deterministic)
+    : device(index), precision(how_precise), deterministic(is_deterministic) {
+  make_current();
+  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a stream");
+  check(cublasLtCreate(&blas), "starting cuBLAS");
+  check(cudnnCreate(&dnn), "starting cuDNN");
+  check(cudnnSetStream(dnn, stream), "giving cuDNN its stream");
+  check(cudaMalloc(&workspace, kWorkspaceBytes), "taking memory for cuBLAS and cuDNN");
+  check(cudaMalloc(&queue.scratch, kScratchBytes), "taking memory for sums");
+  check(cudaMemsetAsync(queue.scratch, 0, kCounters * sizeof(int), stream), "zeroing counters");
+  check(cudaMalloc(&step_key, sizeof *step_key), "taking memory for a random key");
+  queue.stream = stream;
+  check(cudaDeviceGetAttribute(&queue.multiprocessors, cudaDevAttrMultiProcessorCount, device),
+        "asking for multiprocessors");
+}
+
+void Context::refuse_while_recording(const std::string& what) const {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  check(cudaStreamIsCapturing(stream, &status), "asking for a recording");
+  if (status != cudaStreamCaptureStatusNone)
+    throw SystemError(
+        "a step is being recorded that has not run before: no algorithm is chosen for {}", what);
+}
+
+// Nothing can be done about a failure here.
+Context::~Context() {
+  cudaSetDevice(device);
+  cudaStreamSynchronize(stream);
+  cudaFree(step_key);
+  cudaFree(queue.scratch);
+  cudaFree(workspace);
+  cudnnDestroy(dnn);
+  cublasLtDestroy(blas);
+  cudaStreamDestroy(stream);
+}
+
+}  // namespace tandem::cuda

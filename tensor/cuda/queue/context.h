@@ -1,0 +1,50 @@
+// What a worker has of a GPU: streams, handles and scratch memory of its own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "tensor/cuda/kernels/kernels.h"
+#include "tensor/cuda/queue/check.h"
+#include "tensor/precision.h"
+#include "tensor/tensor.h"
+
+namespace tandem::cuda {
+
+class Context {
+ public:
+  Context(int device, Precision precision, bool deterministic);
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  // CUDA remembers the device per thread: to be called on every thread that uses this context.
+  void make_current() const { check(cudaSetDevice(device), "choosing a device"); }
+
+  // Work that is being recorded does not run, so that nothing can be measured.
+  void refuse_while_recording(const std::string& what) const;
+
+  const int device;
+  const Precision precision;
+  const bool deterministic;
+
+  cudaStream_t stream = nullptr;  // all computation, in order
+  cublasLtHandle_t blas = nullptr;
+  cudnnHandle_t dnn = nullptr;  // bound to `stream`
+  Queue queue;                  // of `stream`, for our own kernels
+
+  // For libraries, on `stream`. Measuring algorithms may use all of it, and so may each call.
+  static constexpr std::size_t kWorkspaceBytes = std::size_t{256} << 20;
+  void* workspace = nullptr;
+
+  std::uint64_t* step_key = nullptr;  // of the step's random numbers
+};
+
+inline Type type_of(const Tensor& x) {
+  require(x.dtype() == Dtype::f32 || x.dtype() == Dtype::bf16,
+          "the GPU computes in f32 and bf16, not in {}", name_of(x.dtype()));
+  return x.dtype() == Dtype::bf16 ? Type::bf16 : Type::f32;
+}
+
+}  // namespace tandem::cuda

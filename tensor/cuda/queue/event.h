@@ -1,0 +1,95 @@
+// Events of CUDA's streams. A thread that waits for one looks now and then for a moment, since most
+// pass soon and to be woken takes long, and then sleeps.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tensor/cuda/queue/check.h"
+#include "tensor/event.h"
+
+namespace tandem::cuda {
+
+class CudaEvent : public Event {
+ public:
+  // Of the device that is current.
+  explicit CudaEvent(Timing timing = Timing::off) {
+    const unsigned flags =
+        cudaEventBlockingSync | (timing == Timing::off ? cudaEventDisableTiming : cudaEventDefault);
+    check(cudaEventCreateWithFlags(&event_, flags), "making an event");
+  }
+  ~CudaEvent() override { cudaEventDestroy(event_); }
+  CudaEvent(const CudaEvent&) = delete;
+  CudaEvent& operator=(const CudaEvent&) = delete;
+
+  // In a recording, every replay passes the event anew.
+  void record(cudaStream_t stream, bool in_recording = false) {
+    check(cudaEventRecordWithFlags(event_, stream,
+                                   in_recording ? cudaEventRecordExternal : cudaEventRecordDefault),
+          "recording an event");
+  }
+  // What is queued on the stream from now on waits for this event.
+  void hold_back(cudaStream_t stream) const {
+    check(cudaStreamWaitEvent(stream, event_, 0), "waiting for an event on the GPU");
+  }
+  // The same for an event that is one of CUDA's or null.
+  static void let_wait(cudaStream_t stream, const EventPtr& event) {
+    if (event) static_cast<const CudaEvent&>(*event).hold_back(stream);
+  }
+
+  void wait() const override {
+    using Time = std::chrono::steady_clock;
+    constexpr int kLooks = 50;
+    constexpr auto kPause = std::chrono::microseconds(20);  // whoever asks holds up the others
+    cudaError_t status = cudaEventQuery(event_);
+    for (int look = 0; look < kLooks && status == cudaErrorNotReady; ++look) {
+      for (const auto next = Time::now() + kPause; Time::now() < next;) std::this_thread::yield();
+      status = cudaEventQuery(event_);
+    }
+    if (status == cudaErrorNotReady) status = cudaEventSynchronize(event_);
+    check(status, "waiting for an event");
+  }
+  double seconds_since(const Event& earlier) const override {
+    float milliseconds = 0;
+    check(
+        cudaEventElapsedTime(&milliseconds, static_cast<const CudaEvent&>(earlier).event_, event_),
+        "timing events");
+    return 1e-3 * static_cast<double>(milliseconds);
+  }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+// Events to be used again: to make one takes longer than to record it.
+class EventPool : public std::enable_shared_from_this<EventPool> {
+ public:
+  // It comes back when the last handle goes, on any thread.
+  std::shared_ptr<CudaEvent> take(Event::Timing timing) {
+    std::unique_ptr<CudaEvent> event;
+    {
+      const std::lock_guard lock(mutex_);
+      auto& free = free_[static_cast<std::size_t>(timing)];
+      if (!free.empty()) {
+        event = std::move(free.back());
+        free.pop_back();
+      }
+    }
+    if (!event) event = std::make_unique<CudaEvent>(timing);
+    return {event.release(), [pool = shared_from_this(), timing](CudaEvent* used) {
+              const std::lock_guard lock(pool->mutex_);
+              pool->free_[static_cast<std::size_t>(timing)].emplace_back(used);
+            }};
+  }
+
+ private:
+  std::mutex mutex_;
+  std::array<std::vector<std::unique_ptr<CudaEvent>>, 2> free_;  // by timing
+};
+
+}  // namespace tandem::cuda
