@@ -222,10 +222,9 @@ void run_cell(const Plan& plan, Results& results, Cell& cell,
     const auto length = [](std::int64_t iterations) {
       return Words{"--iterations", std::to_string(iterations)};
     };
-    // A test in the middle would give a pipeline time to drain. But the same seed gives the same
-    // weights every time and over any link (on a GPU, nearly the same): so they are tested in a
-    // training of their own, without a link, once for all links. The test at the end is in the way
-    // of nobody.
+    // What is timed is tested only at the end: each test stops all workers. The same seed gives the
+    // same weights every time and over any link (on a GPU, nearly the same): so they are tested in
+    // a run of their own, without a link, once for all links.
     const auto tested = std::ranges::find_if(results.cells, [&](const Cell& other) {
       return same_weights(plan, other, cell) && other.done();
     });
@@ -253,7 +252,8 @@ void run_cell(const Plan& plan, Results& results, Cell& cell,
       const LoadMeter meter;
       run_program(plan.command(cell) + length(results.timed) +
                   (results.extrapolates() ? without_warmup(cell) : Words{}) +
-                  Words{"--summary", summary, "--metrics", metrics});
+                  Words{"--test-every", std::to_string(results.timed), "--summary", summary,
+                        "--metrics", metrics});
       repeats.push_back({.summary = Json::parse(read_file(summary)),
                          .iterations_ms = iterations_of(read_file(metrics)),
                          .load = meter.since()});
