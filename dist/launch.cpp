@@ -61,9 +61,11 @@ int communication_threads(int ranks_here) {
   return std::clamp(cores, 1, 4);
 }
 
-// The failure that the others follow from, with its rank in the message.
+// The failure that the others follow from, with its rank in the message if there are several.
 class FirstFailure {
  public:
+  explicit FirstFailure(int ranks) : alone_(ranks == 1) {}
+
   // Notes the exception that is being handled.
   void note(int rank) {
     std::exception_ptr failure = std::current_exception();
@@ -76,13 +78,8 @@ class FirstFailure {
       follows = true;
     } catch (const UserError&) {  // the same on all ranks
     } catch (const Stalled&) {    // names another rank
-    } catch (const std::logic_error& e) {
-      failure =
-          std::make_exception_ptr(std::logic_error(fmt::format("rank {}: {}", rank, e.what())));
-    } catch (const Diverged& e) {
-      failure = std::make_exception_ptr(Diverged("rank {}: {}", rank, e.what()));
     } catch (const std::exception& e) {
-      failure = std::make_exception_ptr(SystemError("rank {}: {}", rank, e.what()));
+      if (!alone_) failure = with_rank(rank, e);
     }
     noted_.change([&](Noted& noted) {
       if (!noted.failure || (noted.follows && !follows)) noted = {failure, follows};
@@ -100,6 +97,16 @@ class FirstFailure {
     std::exception_ptr failure;
     bool follows = false;  // from that of another rank
   };
+
+  static std::exception_ptr with_rank(int rank, const std::exception& e) {
+    const std::string message = fmt::format("rank {}: {}", rank, e.what());
+    if (dynamic_cast<const std::logic_error*>(&e))
+      return std::make_exception_ptr(std::logic_error(message));
+    if (dynamic_cast<const Diverged*>(&e)) return std::make_exception_ptr(Diverged("{}", message));
+    return std::make_exception_ptr(SystemError("{}", message));
+  }
+
+  bool alone_;
   Monitor<Noted> noted_;
 };
 
@@ -107,7 +114,7 @@ void run_on_threads(const RankOptions& o, const std::function<void(Communication
   const int threads = communication_threads(o.ranks);
   ThreadsNetwork network(o.ranks,
                          static_cast<std::size_t>(threads) * ThreadsNetwork::kBytesPerCore);
-  FirstFailure failure;
+  FirstFailure failure(o.ranks);
   const auto run = [&](int rank) {
     try {
       ThreadPool helpers(threads);

@@ -5,6 +5,7 @@
 //   before_use(param)      forward reaches this parameter                 (from Hooks)
 //   on_grad_ready(param)   backward has finished this parameter           (from Hooks)
 //   after_backward(t)      hand over what is left; synchronous algorithms wait and update here
+//   settle()               before a pause: wait for communication under way
 //   finish()               drain, so that all ranks end at the same iteration
 //
 // All calls are made by the worker's compute thread.
@@ -35,6 +36,9 @@ class Strategy : public Hooks {
  public:
   virtual void before_step(std::int64_t t) { (void)t; }
   virtual void after_backward(std::int64_t t) = 0;
+  // Else a pipeline would go on while the workers test, and its next iterations would seem shorter
+  // than they are.
+  virtual void settle() {}
   virtual void finish() {}
 
   // What is in flight between two iterations: sums that have not been applied yet, oldest first.

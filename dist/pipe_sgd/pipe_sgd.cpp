@@ -51,6 +51,8 @@ void PipeSgd::after_backward(std::int64_t t) {
   });
 }
 
+void PipeSgd::settle() { make_ready(take_all()); }
+
 // Applies the last K sums, so that T iterations make T updates on every rank.
 void PipeSgd::finish() {
   std::vector<Gradient> sums = take_all();

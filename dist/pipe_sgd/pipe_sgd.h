@@ -15,6 +15,7 @@ class PipeSgd : public Strategy {
 
   void before_step(std::int64_t t) override;
   void after_backward(std::int64_t t) override;
+  void settle() override;
   void finish() override;
 
   std::vector<Gradient> save_in_flight() override;

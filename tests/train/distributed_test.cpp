@@ -10,7 +10,9 @@
 #include <thread>
 
 #include "autograd/ops.h"
+#include "data/loader.h"
 #include "data/synthetic_digits.h"
+#include "dist/compress/compressor.h"
 #include "layers/batch_norm.h"
 #include "layers/conv2d.h"
 #include "layers/linear.h"
@@ -18,10 +20,10 @@
 #include "layers/simple.h"
 #include "tests/support.h"
 #include "tests/train/digits.h"
+#include "train/replica.h"
 #include "train/safetensors.h"
 #include "train/trainer.h"
 #include "train/weights.h"
-#include "train/worker.h"
 
 using namespace tandem;
 using namespace tandem::test;
@@ -208,6 +210,16 @@ TEST_CASE("distributed: tests may come at any iteration, and change nothing") {
         tests.emplace_back(json["iteration"], json["epoch"]);
     CHECK(tests == std::vector<std::pair<int, int>>{{10, 1}, {20, 1}, {25, 2}});
   }
+}
+
+TEST_CASE("distributed: a pipeline's communication counts, also where it goes on before a test") {
+  TrainOptions o = options("pipe-sgd", 2, 16);
+  o.link = "20mbit";
+  o.test_every = 2;
+  const Summary s = train(task(), o);
+  // No link is faster than its bandwidth.
+  const double bytes = static_cast<double>(s.ranks[0].bytes_sent) / 16;
+  CHECK(s.mean_ms() >= 0.99 * 1e3 * bytes * 8 / 20e6);
 }
 
 TEST_CASE("distributed: the summary shows every rank, what it sent and what was predicted") {

@@ -1,0 +1,52 @@
+// Tests the weights as they are: each worker its part of the test set, and all get the sums.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "data/loader.h"
+#include "train/worker.h"
+
+namespace tandem {
+
+class Evaluation {
+ public:
+  // The arguments must outlive it.
+  Evaluation(Worker& worker, const DataSplit& data, const TrainOptions& options,
+             Communication& communication);
+
+  // Gives all workers the mean of what their forward passes have measured, such as the running
+  // means of batch norms. Each has seen its own part of the batches; what is tested and saved must
+  // not depend on the rank.
+  void average_statistics();
+
+  struct Result {
+    std::vector<double> losses;  // the means over the batches of the iterations
+    double accuracy = 0;
+    std::optional<double> objective;  // with --objective: the loss over the whole training set
+
+    double mean_loss() const;
+  };
+  // All workers call together, with their parts of the losses since the last test. Lets the servers
+  // go on, which wait while the workers test.
+  Result operator()(std::vector<double> losses);
+
+ private:
+  // Of this worker's part; without images that cannot be read and are left out.
+  struct Tested {
+    std::int64_t samples = 0, correct = 0;
+  };
+  Tested test();
+  double objective();
+  template <class F>
+  void for_each_batch(Loader& loader, F&& f);
+
+  Worker& worker_;
+  const TrainOptions& o_;
+  Communication& communication_;
+  Loader test_data_;
+  std::optional<Loader> whole_data_;  // for the objective
+};
+
+}  // namespace tandem

@@ -1,0 +1,23 @@
+// What rank 0 learns from the others at the end of a run.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+#include "dist/communication.h"
+#include "dist/timing/rank_report.h"
+
+namespace tandem {
+
+// What every rank has measured, servers too; empty but on rank 0. `own` says what kind of rank this
+// is, `compute` has the spans of its compute thread.
+std::vector<RankReport> gather_reports(Communication& communication, RankReport own,
+                                       const Spans& compute);
+
+// The images that any worker has skipped; complete on rank 0.
+std::set<std::string> gather_skipped(Communication& communication, int workers,
+                                     const DataSplit& data);
+
+}  // namespace tandem

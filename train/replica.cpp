@@ -1,0 +1,39 @@
+#include "train/replica.h"
+
+#include <algorithm>
+
+#include "tensor/precision.h"
+#include "train/length.h"
+#include "train/weights.h"
+
+namespace tandem {
+namespace {
+
+Schedule make_schedule(const TrainOptions& o, const Length& length) {
+  Schedule s;
+  if (o.lr_schedule == "step") s.kind = Schedule::Kind::step;
+  if (o.lr_schedule == "cosine") s.kind = Schedule::Kind::cosine;
+  s.base = o.lr;
+  s.iterations = std::max<std::int64_t>(1, length.iterations);
+  s.step_every = o.lr_step_epochs * length.iterations_per_epoch;
+  s.step_factor = o.lr_step_factor;
+  s.warmup = o.lr_warmup_iterations;
+  return s;
+}
+
+}  // namespace
+
+Replica::Replica(const Task& task, const DataSplit& data, const TrainOptions& o,
+                 const Device& device)
+    : device_(device),
+      model_(task.model(data.train->image_shape(), data.train->classes(), o.seed)),
+      parameters_(model_->parameters(), device_, activation_dtype(precision_named(o.precision))),
+      optimizer_(parameters_, {.schedule = make_schedule(o, Length(data, o)),
+                               .momentum = o.momentum,
+                               .weight_decay = o.weight_decay,
+                               .nesterov = o.nesterov}) {
+  if (!task.features.empty()) load_fixed_weights(task.features, parameters_);
+  if (!o.load.empty()) load_weights(o.load, parameters_);
+}
+
+}  // namespace tandem
