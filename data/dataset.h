@@ -11,7 +11,7 @@
 #include "data/augment.h"
 #include "data/skipped_files.h"
 #include "tensor/dtype.h"
-#include "tensor/feed.h"
+#include "tensor/device_queue.h"
 #include "tensor/shape.h"
 
 namespace tandem {

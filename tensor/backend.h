@@ -1,27 +1,18 @@
-// What a device must be able to do: implemented by tensor/cpu and tensor/cuda. Tests hold every
-// call of the CPU against a slow, obvious reference, and every call of the GPU against the CPU.
+// The mathematics of a device, queued on its queue (device_queue.h): implemented by tensor/cpu and
+// tensor/cuda. Tests compare every call of the CPU with a slow, obvious reference, and every call
+// of the GPU with the CPU.
 //
-// Calls are made by the worker's compute thread. On the CPU they return when the work is done; on
-// a GPU they are queued on the worker's stream. Outputs are allocated by the caller, on this
-// device, and do not overlap inputs unless said. Shapes are checked where tensors are made
-// (autograd/ops); a backend may assume that they fit. `accumulate` adds to the output instead of
-// overwriting it.
+// The caller allocates outputs, on this device. They do not overlap inputs unless said. Shapes are
+// checked where tensors are made (autograd/ops); a backend may assume that they fit. `accumulate`
+// adds to the output instead of overwriting it.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <memory>
 #include <span>
 #include <string>
-#include <utility>
 
 #include "base/random.h"
-#include "tensor/event.h"
-#include "tensor/feed.h"
-#include "tensor/memory_pool.h"
-#include "tensor/recording.h"
-#include "tensor/staging.h"
+#include "tensor/device_queue.h"
 #include "tensor/tensor.h"
 
 namespace tandem {
@@ -121,56 +112,13 @@ struct SgdStep {
   bool nesterov = false;
 };
 
-class Backend {
+class Backend : public DeviceQueue {
  public:
-  virtual ~Backend() = default;
-  Backend(const Backend&) = delete;
-  Backend& operator=(const Backend&) = delete;
-
-  MemoryPool& memory() { return memory_; }
-  virtual const char* name() const = 0;
-  virtual bool is_cpu() const = 0;
-  // Calls are made by one thread at a time; a thread that has not made any yet says so first.
-  virtual void use_on_this_thread() const {}
-
-  // Moving bytes. The host's side may be reused as soon as the call returns.
-  virtual void copy_from_host(std::span<const std::byte> from, const Tensor& to) = 0;
-  virtual void copy_to_host(const Tensor& from, std::span<std::byte> to) = 0;
-  virtual void copy(const Tensor& from, const Tensor& to) = 0;
   virtual void fill(const Tensor& x, double value) = 0;
   void fill_zero(const Tensor& x) { fill(x, 0); }
   // Between f32 and bf16, or copies. The counts are the same.
   virtual void cast(const Tensor& from, const Tensor& to) = 0;
 
-  // Work is queued in order. An event is a point in the queue; null is one that has passed.
-  virtual EventPtr record_event(Event::Timing timing = Event::Timing::off) {
-    (void)timing;
-    return nullptr;
-  }
-  virtual void wait_for(const EventPtr& event) { (void)event; }
-  // Memory of the host from which this device copies fast; null where it is the host.
-  virtual std::shared_ptr<Backend> make_host() { return nullptr; }
-  // Queues a copy to such memory: it is there when an event recorded afterwards has passed.
-  virtual void read_later(const Tensor& from, const Tensor& to_host) { copy(from, to_host); }
-  // What moves gradients between this device and the host; null where the host reaches them itself.
-  virtual std::unique_ptr<Staging> make_staging(Packing packing, std::int64_t count,
-                                                std::int64_t block) {
-    (void)packing, (void)count, (void)block;
-    return nullptr;
-  }
-  // What brings batches to this device; null where they are made in its memory.
-  virtual std::unique_ptr<Feed> make_feed(const ByteScale& scale) {
-    (void)scale;
-    return nullptr;
-  }
-  // Runs `work` and records what it queues, to be replayed. Sizes and addresses stay as they are.
-  // Null where a device cannot do that; `work` has then not been run.
-  virtual std::unique_ptr<Recording> record(const std::function<void()>& work) {
-    (void)work;
-    return nullptr;
-  }
-  // The random numbers of what follows.
-  virtual void begin_step(const Random& random) { (void)random; }
   // Which algorithms have been chosen for which shapes, a line each; for a person.
   virtual std::string describe_choices() const { return ""; }
   // Whether the gradient of a value may come in two parts, to be added by whoever reads it. It
@@ -279,11 +227,7 @@ class Backend {
                    const Tensor& value, const Tensor& low) = 0;
 
  protected:
-  Backend(MemoryPool::Allocate allocate, MemoryPool::Free free)
-      : memory_(std::move(allocate), std::move(free)) {}
-
- private:
-  MemoryPool memory_;
+  using DeviceQueue::DeviceQueue;
 };
 
 }  // namespace tandem

@@ -7,6 +7,7 @@
 namespace tandem {
 
 const char* Device::name() const { return backend_->name(); }
+DeviceQueue& Device::queue() const { return *backend_; }
 bool Device::is_cpu() const { return backend_->is_cpu(); }
 
 Device cpu_device(int threads) { return Device(std::make_shared<CpuBackend>(threads)); }

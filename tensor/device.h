@@ -9,13 +9,15 @@
 namespace tandem {
 
 class Backend;
+class DeviceQueue;
 struct CudaOptions;
 
 class Device {
  public:
   explicit Device(std::shared_ptr<Backend> backend) : backend_(std::move(backend)) {}
 
-  Backend& backend() const { return *backend_; }
+  Backend& backend() const { return *backend_; }  // its mathematics
+  DeviceQueue& queue() const;                     // the same, as far as it moves and waits
   const std::shared_ptr<Backend>& shared_backend() const { return backend_; }
   const char* name() const;  // "cpu" or "cuda"
   bool is_cpu() const;       // its memory may be read and written by the host

@@ -36,7 +36,7 @@ class MemoryPool {
 
   // From now on memory is taken from a part of its own, or from the common one again. What is freed
   // goes back to where it was taken, and trim() leaves that part alone: work that was recorded with
-  // it (tensor/recording.h) finds it unused by anything else. For the one thread that uses the
+  // it (tensor/device_queue.h) finds it unused by anything else. For the one thread that uses the
   // device.
   void set_apart(bool apart) { apart_ = apart; }
 

@@ -1,6 +1,6 @@
 #include "train/run_ahead.h"
 
-#include "tensor/backend.h"
+#include "tensor/device_queue.h"
 
 namespace tandem {
 namespace {
@@ -13,10 +13,10 @@ RunAhead::RunAhead(const Device& device, Spans& spans)
     : device_(device), host_(host_of(device)), spans_(spans) {}
 
 void RunAhead::add(std::int64_t t, const Tensor& loss) {
-  Backend& backend = device_.backend();
+  DeviceQueue& queue = device_.queue();
   Queued queued{t, Tensor::empty({}, loss.dtype(), host_), nullptr};
-  backend.read_later(loss, queued.loss);
-  queued.done = backend.record_event();
+  queue.read_later(loss, queued.loss);
+  queued.done = queue.record_event();
   queued_.push_back(std::move(queued));
 }
 

@@ -12,8 +12,8 @@
 #include "dist/param_server/server.h"
 #include "dist/timing/calibration.h"
 #include "dist/transport/mpi_launch.h"
-#include "tensor/backend.h"
 #include "tensor/cuda/cuda_backend.h"
+#include "tensor/device_queue.h"
 #include "train/agreement.h"
 #include "train/check_options.h"
 #include "train/evaluation.h"
@@ -97,7 +97,7 @@ class Training {
     constexpr auto kNever = std::numeric_limits<std::int64_t>::max();
     worker_.spans().count_from(kNever);
     worker_.strategy().finish();
-    if (const EventPtr done = worker_.replica().device().backend().record_event()) done->wait();
+    if (const EventPtr done = worker_.replica().device().queue().record_event()) done->wait();
     worker_.spans().settle(kNever);
     summary_.wall_s += seconds_between(last_, Clock::now());
   }

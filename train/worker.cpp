@@ -5,8 +5,8 @@
 #include "autograd/ops.h"
 #include "dist/finite.h"
 #include "dist/transport/mpi_launch.h"
-#include "tensor/backend.h"
 #include "tensor/cuda/cuda_backend.h"
+#include "tensor/device_queue.h"
 
 namespace tandem {
 namespace {
@@ -54,7 +54,7 @@ Worker::Worker(const Task& task, const DataSplit& data, const TrainOptions& o, c
 }
 
 void Worker::begin(std::int64_t t, bool resumes) {
-  if (resumes && !replica_.device().is_cpu()) spans_.follow(replica_.device().backend());
+  if (resumes && !replica_.device().is_cpu()) spans_.follow(replica_.device().queue());
   spans_.set_iteration(t);
   random_ = Random(options_.seed, Purpose::dropout)
                 .split(static_cast<std::uint64_t>(t))
@@ -70,7 +70,7 @@ Batch Worker::next_batch() {
 }
 
 Tensor Worker::forward_and_backward(const Batch& batch) {
-  replica_.device().backend().begin_step(random_);
+  replica_.device().queue().begin_step(random_);
   return steps_.run(batch);
 }
 
@@ -95,7 +95,7 @@ void Worker::explain(const OutOfMemory& e) const {
       "out of memory on {}: {:.3f} GB were wanted at {}, besides the {:.3f} GB that this worker "
       "has; lower --batch{}",
       options_.device, gb(e.bytes), layer ? layer->name : "the first layer",
-      gb(replica_.device().backend().memory().held_bytes()),
+      gb(replica_.device().queue().memory().held_bytes()),
       options_.device == "cuda" && options_.precision != "bf16" ? " or take --precision bf16" : "");
 }
 

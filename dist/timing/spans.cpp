@@ -26,7 +26,7 @@ void Spans::end_on_device(const Scope& scope) noexcept {
   }
 }
 
-void Spans::follow(Backend& device) {
+void Spans::follow(DeviceQueue& device) {
   device_ = &device;
   queued_.clear();
   last_event_ = device.record_event(tandem::Event::Timing::on);

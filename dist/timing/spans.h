@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "tensor/backend.h"
+#include "tensor/device_queue.h"
 
 namespace tandem {
 
@@ -80,7 +80,7 @@ class Spans {
 
   // From now on forward, backward and update are timed by this GPU, which has nothing to do now. To
   // be called again after anything that is not to be counted as waiting. It must outlive the spans.
-  void follow(Backend& device);
+  void follow(DeviceQueue& device);
   // Enters what the GPU has done, up to this iteration. It must be done.
   void settle(std::int64_t iteration);
 
@@ -116,7 +116,7 @@ class Spans {
   std::int64_t iteration_ = 0, first_counted_ = 0;
   std::vector<Event> events_;
 
-  Backend* device_ = nullptr;
+  DeviceQueue* device_ = nullptr;
   std::deque<Queued> queued_;
   EventPtr last_event_;  // the end of the newest span that is settled, and when that was
   Clock::time_point last_end_, data_begin_, data_end_;

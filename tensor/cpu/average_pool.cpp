@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "tensor/cpu/cpu_backend.h"
 #include "tensor/cpu/kernels.h"
 #include "tensor/cpu/pooling.h"
 
@@ -47,10 +48,10 @@ void put_scaled(T factor, const T* __restrict x, T* __restrict y, std::int64_t c
 
 }  // namespace
 
-void average_pool(const Pool& pool, const Tensor& x, const Tensor& y, ThreadPool& threads) {
+void CpuBackend::average_pool(const Pool& pool, const Tensor& x, const Tensor& y) {
   const std::int64_t h = x.size(1), w = x.size(2), c = x.size(3), p = y.size(1), q = y.size(2);
   with_float_type(x.dtype(), [&]<class T>() {
-    threads.run_ranges(y.size(0) * p, rows_of(q * c), [&](std::int64_t begin, std::int64_t end) {
+    threads_.run_ranges(y.size(0) * p, rows_of(q * c), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = begin; row < end; ++row) {
         const PoolWindow rows(pool, row % p, h);
         for (std::int64_t column = 0; column < q; ++column) {
@@ -68,11 +69,11 @@ void average_pool(const Pool& pool, const Tensor& x, const Tensor& y, ThreadPool
 }
 
 // dx = Σ dy / pixels over the windows that see a pixel, in their order.
-void average_pool_gradient(const Pool& pool, const Tensor& dy, const Tensor& dx, bool accumulate,
-                           ThreadPool& threads) {
+void CpuBackend::average_pool_gradient(const Pool& pool, const Tensor& dy, const Tensor& dx,
+                                       bool accumulate) {
   const std::int64_t h = dx.size(1), w = dx.size(2), c = dx.size(3), p = dy.size(1), q = dy.size(2);
   with_float_type(dy.dtype(), [&]<class T>() {
-    threads.run_ranges(dx.size(0) * h, rows_of(w * c), [&](std::int64_t begin, std::int64_t end) {
+    threads_.run_ranges(dx.size(0) * h, rows_of(w * c), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = begin; row < end; ++row) {
         const Seeing rows(pool, row % h, p);
         for (std::int64_t column = 0; column < w; ++column) {
@@ -94,10 +95,10 @@ void average_pool_gradient(const Pool& pool, const Tensor& dy, const Tensor& dx,
   });
 }
 
-void adaptive_average_pool(const Tensor& x, const Tensor& y, ThreadPool& threads) {
+void CpuBackend::adaptive_average_pool(const Tensor& x, const Tensor& y) {
   const std::int64_t h = x.size(1), w = x.size(2), c = x.size(3), p = y.size(1), q = y.size(2);
   with_float_type(x.dtype(), [&]<class T>() {
-    threads.run_ranges(y.size(0) * p, rows_of(q * c), [&](std::int64_t begin, std::int64_t end) {
+    threads_.run_ranges(y.size(0) * p, rows_of(q * c), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = begin; row < end; ++row) {
         const Share rows(row % p, p, h);
         for (std::int64_t column = 0; column < q; ++column) {
@@ -114,11 +115,11 @@ void adaptive_average_pool(const Tensor& x, const Tensor& y, ThreadPool& threads
   });
 }
 
-void adaptive_average_pool_gradient(const Tensor& dy, const Tensor& dx, bool accumulate,
-                                    ThreadPool& threads) {
+void CpuBackend::adaptive_average_pool_gradient(const Tensor& dy, const Tensor& dx,
+                                                bool accumulate) {
   const std::int64_t h = dx.size(1), w = dx.size(2), c = dx.size(3), p = dy.size(1), q = dy.size(2);
   with_float_type(dy.dtype(), [&]<class T>() {
-    threads.run_ranges(dx.size(0) * h, rows_of(w * c), [&](std::int64_t begin, std::int64_t end) {
+    threads_.run_ranges(dx.size(0) * h, rows_of(w * c), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = begin; row < end; ++row) {
         const Share rows(row % h, h, p);
         for (std::int64_t column = 0; column < w; ++column) {
@@ -140,10 +141,10 @@ void adaptive_average_pool_gradient(const Tensor& dy, const Tensor& dx, bool acc
   });
 }
 
-void global_average_pool(const Tensor& x, const Tensor& y, ThreadPool& threads) {
+void CpuBackend::global_average_pool(const Tensor& x, const Tensor& y) {
   const std::int64_t pixels = x.size(1) * x.size(2), c = x.size(3);
   with_float_type(x.dtype(), [&]<class T>() {
-    threads.run_ranges(x.size(0), rows_of(pixels * c), [&](std::int64_t begin, std::int64_t end) {
+    threads_.run_ranges(x.size(0), rows_of(pixels * c), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t n = begin; n < end; ++n) {
         T* out = y.data<T>() + n * c;
         std::fill(out, out + c, T{0});
@@ -154,18 +155,17 @@ void global_average_pool(const Tensor& x, const Tensor& y, ThreadPool& threads) 
   });
 }
 
-void global_average_pool_gradient(const Tensor& dy, const Tensor& dx, bool accumulate,
-                                  ThreadPool& threads) {
+void CpuBackend::global_average_pool_gradient(const Tensor& dy, const Tensor& dx, bool accumulate) {
   const std::int64_t pixels = dx.size(1) * dx.size(2), c = dx.size(3);
   with_float_type(dy.dtype(), [&]<class T>() {
     kernels::with_accumulate(accumulate, [&]<bool kAccumulate>() {
-      threads.run_ranges(dx.size(0) * pixels, rows_of(c),
-                         [&](std::int64_t begin, std::int64_t end) {
-                           const T share = T{1} / static_cast<T>(pixels);
-                           for (std::int64_t i = begin; i < end; ++i)
-                             put_scaled<kAccumulate>(share, dy.data<T>() + i / pixels * c,
-                                                     dx.data<T>() + i * c, c);
-                         });
+      threads_.run_ranges(dx.size(0) * pixels, rows_of(c),
+                          [&](std::int64_t begin, std::int64_t end) {
+                            const T share = T{1} / static_cast<T>(pixels);
+                            for (std::int64_t i = begin; i < end; ++i)
+                              put_scaled<kAccumulate>(share, dy.data<T>() + i / pixels * c,
+                                                      dx.data<T>() + i * c, c);
+                          });
     });
   });
 }

@@ -9,8 +9,8 @@
 //   mean = mean_a + δ·n_b/n      M2 = M2_a + M2_b + δ²·n_a·n_b/n      with δ = mean_b - mean_a
 #include <cmath>
 
-#include "tensor/cpu/batch_norm.h"
 #include "tensor/cpu/channel_rows.h"
+#include "tensor/cpu/cpu_backend.h"
 
 namespace tandem {
 namespace {
@@ -85,9 +85,9 @@ void tile_moments(const T* x, std::int64_t count, const ChannelRows& rows, T* sc
 
 }  // namespace
 
-void batch_statistics(const Tensor& x, double epsilon, const Tensor& mean,
-                      const Tensor& inverse_deviation, const RunningStatistics& running,
-                      ThreadPool& threads) {
+void CpuBackend::batch_statistics(const Tensor& x, double epsilon, const Tensor& mean,
+                                  const Tensor& inverse_deviation,
+                                  const RunningStatistics& running) {
   const std::int64_t channels = mean.count();
   const ChannelRows rows(x.count(), channels);
   if (rows.count() == 0) return;
@@ -98,7 +98,7 @@ void batch_statistics(const Tensor& x, double epsilon, const Tensor& mean,
     return Moments{row, row + channels, rows.length(tile) / channels};
   };
   with_float_type(x.dtype(), [&]<class T>() {
-    threads.run(rows.tiles(), [&](std::int64_t tile) {
+    threads_.run(rows.tiles(), [&](std::int64_t tile) {
       const Tensor scratch = Tensor::empty({2 * rows.width()}, x.dtype(), x.device());
       Moments moments = moments_of(tile);
       tile_moments(x.data<T>() + rows.begin(tile), rows.length(tile), rows, scratch.data<T>(),
@@ -126,7 +126,7 @@ void batch_statistics(const Tensor& x, double epsilon, const Tensor& mean,
   });
 }
 
-void inverse_deviation(const Tensor& variance, double epsilon, const Tensor& result) {
+void CpuBackend::inverse_deviation(const Tensor& variance, double epsilon, const Tensor& result) {
   with_float_type(variance.dtype(), [&]<class T>() {
     for (std::int64_t c = 0; c < variance.count(); ++c)
       result.data<T>()[c] =

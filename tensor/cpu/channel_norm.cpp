@@ -1,6 +1,6 @@
 #include "tensor/cpu/channel_norm.h"
+#include "tensor/cpu/cpu_backend.h"
 
-#include "tensor/cpu/batch_norm.h"
 #include "tensor/cpu/kernels.h"
 
 namespace tandem {
@@ -23,13 +23,13 @@ void normalize(const T* __restrict x, const T* __restrict residual, T* __restric
 
 }  // namespace
 
-void channel_norm(const ChannelNorm& norm, const Tensor& x, const Tensor& residual, const Tensor& y,
-                  ThreadPool& threads) {
+Tensor CpuBackend::channel_norm(const ChannelNorm& norm, const Tensor& x, const Tensor& residual,
+                                const Tensor& y) {
   const ChannelRows rows(x.count(), norm.mean.count());
   with_float_type(x.dtype(), [&]<class T>() {
     const Coefficients<T> k(norm, rows, x.device());
     with_after(norm.after, [&]<After kAfter>() {
-      threads.run(rows.tiles(), [&](std::int64_t i) {
+      threads_.run(rows.tiles(), [&](std::int64_t i) {
         const std::int64_t tile = rows.from_end(i), begin = rows.begin(tile);
         const T *px = x.data<T>() + begin, *pr = or_else(residual, x).data<T>() + begin;
         T* py = y.data<T>() + begin;
@@ -40,6 +40,7 @@ void channel_norm(const ChannelNorm& norm, const Tensor& x, const Tensor& residu
       });
     });
   });
+  return norm.after == After::add_relu ? y : Tensor();
 }
 
 }  // namespace tandem

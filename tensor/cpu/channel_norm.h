@@ -1,4 +1,14 @@
-// What both directions of a batch normalisation share.
+// What both directions of a batch normalisation share. It is done for x[…, c] with the channels
+// innermost. Memory traffic decides how fast it is, so it is done in as few passes as the
+// mathematics allows:
+//
+//   forward    1. statistics          reads x
+//              2. y                   reads x (and the residual), writes y
+//   backward   1. Σ dy', Σ dy'·(x-µ)  reads x, dy (and y; writes the residual's gradient)
+//              2. dx                  reads x, dy (or the residual's gradient), writes dx
+//
+// where dy' is dy behind the ReLU. Without a residual its mask is made from x again, in the very
+// arithmetic of forward, which costs nothing beside reading y.
 #pragma once
 
 #include "tensor/backend.h"

@@ -1,8 +1,8 @@
 // With x̂ = (x - mean)·inverse and n values per channel, of a mean and a deviation that depend on x:
 //
 //   dbias = Σ dy'      dweight = Σ dy'·x̂      dx = weight·inverse·(dy' - Σ dy'/n - x̂·Σ dy'·x̂/n)
-#include "tensor/cpu/batch_norm.h"
 #include "tensor/cpu/channel_norm.h"
+#include "tensor/cpu/cpu_backend.h"
 #include "tensor/cpu/kernels.h"
 
 namespace tandem {
@@ -118,9 +118,10 @@ void data_gradient(const ChannelRows& rows, const Coefficients<T>& k, const Tens
 
 }  // namespace
 
-void channel_norm_gradient(const ChannelNorm& norm, const Tensor& x, const Tensor& y,
-                           const Tensor& dy, const ChannelNormGradients& into,
-                           ThreadPool& threads) {
+void CpuBackend::channel_norm_gradient(const ChannelNorm& norm, const Tensor& x, const Tensor& y,
+                                       const Tensor& dy, const Tensor& more,
+                                       const ChannelNormGradients& into) {
+  require(!more.defined(), "the CPU takes gradients in one part");
   const std::int64_t channels = norm.mean.count();
   const ChannelRows rows(x.count(), channels);
   const Tensor totals = Tensor::empty({2, channels}, Dtype::f64, x.device());
@@ -132,7 +133,7 @@ void channel_norm_gradient(const ChannelNorm& norm, const Tensor& x, const Tenso
       return products[c] * static_cast<double>(inverse[c]);
     };
     const auto sum = [&]<After kAfter, Residual kResidual>() {
-      sum_gradients<kAfter, kResidual>(rows, k, x, y, dy, into.residual.tensor, totals, threads);
+      sum_gradients<kAfter, kResidual>(rows, k, x, y, dy, into.residual.tensor, totals, threads_);
     };
     if (norm.after == After::nothing)
       sum.template operator()<After::nothing, Residual::none>();
@@ -158,10 +159,10 @@ void channel_norm_gradient(const ChannelNorm& norm, const Tensor& x, const Tenso
     });
     // The residual's gradient, where it has just been written, is dy' itself.
     if (into.residual.tensor.defined() && !into.residual.accumulate)
-      data_gradient<After::nothing>(rows, k, x, y, into.residual.tensor, into.x, threads);
+      data_gradient<After::nothing>(rows, k, x, y, into.residual.tensor, into.x, threads_);
     else
       with_after(norm.after, [&]<After kAfter>() {
-        data_gradient<kAfter>(rows, k, x, y, dy, into.x, threads);
+        data_gradient<kAfter>(rows, k, x, y, dy, into.x, threads_);
       });
   });
 }

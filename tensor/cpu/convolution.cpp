@@ -1,9 +1,11 @@
-#include "tensor/cpu/convolution.h"
+// Convolutions: by Winograd's algorithm where it is faster, else as a product with windows of x
+// that are packed tile by tile. docs/convolution.md explains both.
 
 #include <algorithm>
 #include <array>
 #include <numeric>
 
+#include "tensor/cpu/cpu_backend.h"
 #include "tensor/cpu/kernels.h"
 #include "tensor/cpu/panels.h"
 #include "tensor/cpu/windows.h"
@@ -229,28 +231,30 @@ void filter_gradient(const Convolution& o, const Tensor& x, const Tensor& dy, co
 
 }  // namespace
 
-void conv2d(const Convolution& o, const Tensor& x, const Tensor& filter, const Tensor& bias,
-            const Tensor& y, ThreadPool& threads) {
+void CpuBackend::conv2d(const Convolution& o, const Tensor& x, const Tensor& filter,
+                        const Tensor& bias, bool relu_after, const Tensor& y) {
   if (winograd::wins(o, x.shape(), filter.shape()))
-    return winograd::forward(o, x, filter, bias, y, threads);
-  with_float_type(y.dtype(), [&]<class T>() { forward<T>(o, x, filter, bias, y, threads); });
+    winograd::forward(o, x, filter, bias, y, threads_);
+  else
+    with_float_type(y.dtype(), [&]<class T>() { forward<T>(o, x, filter, bias, y, threads_); });
+  if (relu_after) relu(y, y);
 }
 
-void conv2d_data_gradient(const Convolution& o, const Tensor& dy, const Tensor& filter,
-                          const Tensor& dx, bool accumulate, ThreadPool& threads) {
+void CpuBackend::conv2d_data_gradient(const Convolution& o, const Tensor& dy, const Tensor& filter,
+                                      const Tensor& dx, bool accumulate) {
   if (winograd::wins(o, dx.shape(), filter.shape()))
-    return winograd::data_gradient(o, dy, filter, dx, accumulate, threads);
+    return winograd::data_gradient(o, dy, filter, dx, accumulate, threads_);
   with_float_type(dx.dtype(),
-                  [&]<class T>() { data_gradient<T>(o, dy, filter, dx, accumulate, threads); });
+                  [&]<class T>() { data_gradient<T>(o, dy, filter, dx, accumulate, threads_); });
 }
 
-void conv2d_filter_gradient(const Convolution& o, const Tensor& x, const Tensor& dy,
-                            const Tensor& dfilter, bool accumulate, ThreadPool& threads) {
+void CpuBackend::conv2d_filter_gradient(const Convolution& o, const Tensor& x, const Tensor& dy,
+                                        const Tensor& dfilter, bool accumulate) {
   if (winograd::wins(o, x.shape(), dfilter.shape()))
-    return winograd::filter_gradient(o, x, dy, dfilter, accumulate, threads);
+    return winograd::filter_gradient(o, x, dy, dfilter, accumulate, threads_);
   with_float_type(dfilter.dtype(), [&]<class T>() {
     for (std::int64_t g = 0; g < o.groups; ++g)
-      filter_gradient<T>(o, x, dy, dfilter, g, accumulate, threads);
+      filter_gradient<T>(o, x, dy, dfilter, g, accumulate, threads_);
   });
 }
 

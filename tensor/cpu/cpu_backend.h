@@ -1,5 +1,5 @@
-// The CPU backend: loops from kernels.h and products from matmul.h, split into tiles over the
-// worker's own threads.
+// The CPU backend: every operation is split into tiles over the worker's own threads. An operation
+// is implemented in the file of its loops, such as max_pool.cpp or softmax.cpp.
 #pragma once
 
 #include "base/thread_pool.h"
@@ -84,6 +84,9 @@ class CpuBackend : public Backend {
            const Tensor& low) override;
 
  private:
+  // Tells OpenBLAS, once per process, to use no threads of its own.
+  static void use_single_threaded_blas();
+
   ThreadPool threads_;
 };
 

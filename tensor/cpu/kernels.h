@@ -1,18 +1,23 @@
-// The loops of the CPU backend, on raw pointers and plain ranges. Those that touch every element of
-// large tensors are written so that the compiler vectorises them: no calls and no branches in the
-// body. `bench_kernels` shows their GB/s.
+// Loops that several operations share, on raw pointers and plain ranges. Those that touch every
+// element of large tensors are written so that the compiler vectorises them: no calls and no
+// branches in the body. `bench_kernels` shows their GB/s.
 #pragma once
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
 
-#include "base/random.h"
-
 namespace tandem::kernels {
+
+// Elements per tile of an element-wise loop: some 10 µs of work, well above the cost of handing a
+// tile to another thread, and within the second-level cache.
+inline constexpr std::int64_t kTileElements = 32 * 1024;
+
+inline std::int64_t rows_per_tile(std::int64_t columns) {
+  return std::max<std::int64_t>(1, kTileElements / std::max<std::int64_t>(1, columns));
+}
 
 // Calls f.template operator()<accumulate>().
 template <class F>
@@ -34,12 +39,6 @@ inline void put(T& out, T value) {
 template <class T>
 void add(const T* a, const T* b, T* y, std::int64_t count) {  // y may be a or b
   for (std::int64_t i = 0; i < count; ++i) y[i] = a[i] + b[i];
-}
-
-template <class T>
-void add_bias(const T* __restrict bias, T* __restrict y, std::int64_t rows, std::int64_t columns) {
-  for (std::int64_t r = 0; r < rows; ++r, y += columns)
-    for (std::int64_t c = 0; c < columns; ++c) y[c] += bias[c];
 }
 
 // sums[c] += Σ_r x[r, c], row after row; four rows at a time, so that the sums are loaded and
@@ -69,90 +68,9 @@ inline T relu_of(T x) {
 }
 
 template <class T>
-void relu(const T* __restrict x, T* __restrict y, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) y[i] = relu_of(x[i]);
-}
-template <class T>
-void relu(T* y, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) y[i] = relu_of(y[i]);
-}
-
-template <class T>
-bool is_positive(T y) {  // or NaN
+inline bool is_positive(T y) {  // or NaN
   const auto bits = std::bit_cast<Bits<T>>(y);
   return !((bits <= kMinusInfinity<T>) | (bits == 0));
-}
-
-template <bool kAccumulate, class T>
-void relu_gradient(const T* __restrict y, const T* __restrict dy, T* __restrict dx,
-                   std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    const T g = dy[i];  // loaded whatever y is: a conditional load would not be vectorised
-    put<kAccumulate>(dx[i], is_positive(y[i]) ? g : T{0});
-  }
-}
-template <class T>
-void relu_gradient(const T* __restrict y, T* __restrict dx, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) dx[i] = is_positive(y[i]) ? dx[i] : T{0};
-}
-
-// Elements [begin, end), `begin` even: a random number's two halves decide about two neighbours.
-template <bool kAccumulate, class T>
-void dropout(const T* __restrict x, double keep, const Random& random, T* __restrict y,
-             std::int64_t begin, std::int64_t end) {
-  const auto threshold = static_cast<std::uint64_t>(keep * 0x1p32);
-  const T scales[2] = {0, static_cast<T>(1 / keep)};  // looked up: a branch would be mispredicted
-  for (std::int64_t i = begin; i < end; i += 2) {
-    const std::uint64_t bits = random.bits_at(static_cast<std::uint64_t>(i / 2));
-    put<kAccumulate>(y[i], x[i] * scales[(bits >> 32) < threshold]);
-    if (i + 1 < end) put<kAccumulate>(y[i + 1], x[i + 1] * scales[(bits & 0xffffffff) < threshold]);
-  }
-}
-
-// One row of softmax; returns log Σ exp(logits), stable for large logits.
-template <class T>
-T softmax_row(const T* __restrict logits, T* __restrict probabilities, std::int64_t classes) {
-  const T largest = *std::max_element(logits, logits + classes);
-  T sum = 0;
-  for (std::int64_t c = 0; c < classes; ++c) {
-    probabilities[c] = std::exp(logits[c] - largest);
-    sum += probabilities[c];
-  }
-  for (std::int64_t c = 0; c < classes; ++c) probabilities[c] /= sum;
-  return largest + std::log(sum);
-}
-
-// Cross-entropy of one row against (1 - smoothing)·[c = label] + smoothing/classes.
-template <class T>
-double cross_entropy_row(const T* logits, T log_sum, std::int64_t label, std::int64_t classes,
-                         double smoothing) {
-  const double at_label = static_cast<double>(log_sum) - static_cast<double>(logits[label]);
-  if (smoothing == 0) return at_label;
-  double total = 0;
-  for (std::int64_t c = 0; c < classes; ++c) total += static_cast<double>(logits[c]);
-  const double everywhere = static_cast<double>(log_sum) - total / static_cast<double>(classes);
-  return (1 - smoothing) * at_label + smoothing * everywhere;
-}
-
-template <bool kAccumulate, class T>
-void cross_entropy_gradient_row(const T* __restrict probabilities, std::int64_t label,
-                                std::int64_t classes, double smoothing, T scale,
-                                T* __restrict dlogits) {
-  const T everywhere = static_cast<T>(smoothing / static_cast<double>(classes));
-  const T at_label = everywhere + static_cast<T>(1 - smoothing);
-  for (std::int64_t c = 0; c < classes; ++c)
-    put<kAccumulate>(dlogits[c], scale * (probabilities[c] - (c == label ? at_label : everywhere)));
-}
-
-template <bool kNesterov, class T>
-void sgd(T rate, T mu, T decay, const T* __restrict gradient, T* __restrict momentum,
-         T* __restrict value, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    const T g = gradient[i] + decay * value[i];
-    const T v = mu * momentum[i] + g;
-    momentum[i] = v;
-    value[i] -= rate * (kNesterov ? g + mu * v : v);
-  }
 }
 
 }  // namespace tandem::kernels

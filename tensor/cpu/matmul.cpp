@@ -1,10 +1,11 @@
-#include "tensor/cpu/matmul.h"
-
+// Matrix products: OpenBLAS, single-threaded, on tiles of the output.
 #include <cblas.h>
 
 #include <algorithm>
 #include <limits>
 #include <mutex>
+
+#include "tensor/cpu/cpu_backend.h"
 
 namespace tandem {
 namespace {
@@ -88,13 +89,13 @@ void check(const Matmul& p) {
 
 }  // namespace
 
-void matmul(std::span<const Matmul> products, ThreadPool& threads) {
+void CpuBackend::matmul(std::span<const Matmul> products) {
   std::int64_t tiles = 0;
   for (const Matmul& p : products) {
     check(p);
     tiles += Grid(p).tiles();
   }
-  threads.run(tiles, [&](std::int64_t tile) {
+  threads_.run(tiles, [&](std::int64_t tile) {
     for (const Matmul& p : products) {
       const Grid grid(p);
       if (tile < grid.tiles()) {
@@ -106,7 +107,7 @@ void matmul(std::span<const Matmul> products, ThreadPool& threads) {
   });
 }
 
-void use_single_threaded_blas() {
+void CpuBackend::use_single_threaded_blas() {
   static std::once_flag once;
   std::call_once(once, [] { openblas_set_num_threads(1); });
 }

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 
+#include "tensor/cpu/cpu_backend.h"
 #include "tensor/cpu/pooling.h"
 #include "tensor/cpu/simd.h"
 
@@ -73,12 +74,12 @@ void max_of_patch(const Patch<T>& patch, T* y, std::uint8_t* winners) {
 
 }  // namespace
 
-void max_pool(const Pool& pool, const Tensor& x, const Tensor& y, const Tensor& winners,
-              ThreadPool& threads) {
+void CpuBackend::max_pool(const Pool& pool, const Tensor& x, const Tensor& y,
+                          const Tensor& winners) {
   const std::int64_t h = x.size(1), w = x.size(2), c = x.size(3), p = y.size(1), q = y.size(2);
   const std::int64_t grain = std::max<std::int64_t>(1, 8 * 1024 / std::max<std::int64_t>(1, q * c));
   with_float_type(x.dtype(), [&]<class T>() {
-    threads.run_ranges(y.size(0) * p, grain, [&](std::int64_t begin, std::int64_t end) {
+    threads_.run_ranges(y.size(0) * p, grain, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = begin; row < end; ++row) {
         const PoolWindow rows(pool, row % p, h);
         const T* image_row = x.data<T>() + (row / p * h + rows.begin) * w * c;
@@ -97,8 +98,8 @@ void max_pool(const Pool& pool, const Tensor& x, const Tensor& y, const Tensor& 
 // dx[the winner of y[i]] += dy[i], image by image, in the order of y. Adding up, for every pixel,
 // the windows that it has won would read dy and the winners once per pixel of the window and is
 // slower, even with vectors.
-void max_pool_gradient(const Pool& pool, const Tensor& winners, const Tensor& dy, const Tensor& dx,
-                       bool accumulate, ThreadPool& threads) {
+void CpuBackend::max_pool_gradient(const Pool& pool, const Tensor& winners, const Tensor& dy,
+                                   const Tensor& dx, bool accumulate) {
   const std::int64_t h = dx.size(1), w = dx.size(2), c = dx.size(3), p = dy.size(1), q = dy.size(2);
   // Where a place in the window lies, counted in elements from the window's first pixel.
   std::array<std::int64_t, 256> offsets{};
@@ -106,7 +107,7 @@ void max_pool_gradient(const Pool& pool, const Tensor& winners, const Tensor& dy
     offsets[static_cast<std::size_t>(i)] = (i / pool.window * w + i % pool.window) * c;
 
   with_float_type(dy.dtype(), [&]<class T>() {
-    threads.run(dx.size(0), [&](std::int64_t n) {
+    threads_.run(dx.size(0), [&](std::int64_t n) {
       T* image = dx.data<T>() + n * h * w * c;
       std::int64_t ready = accumulate ? h : 0;  // rows zeroed: shortly before they are needed
       const auto make_ready = [&](std::int64_t rows) {

@@ -1,14 +1,14 @@
-// With s = k + alpha/size · Σ x² over the channels c - before … c + after:
+// Local response normalisation (Krizhevsky et al., 2012, section 3.3). With s = k + alpha/size · Σ
+// x² over the channels c - before … c + after:
 //
 //   y = x·s^-beta      dx = dy·s^-beta - 2·beta·alpha/size · x · Σ dy·x·s^(-beta-1)
 //
 // where the last sum is over the channels that see x: c - after … c + before. Backward keeps
 // nothing but x, as finding s again is cheaper than reading it.
-#include "tensor/cpu/response_norm.h"
-
 #include <algorithm>
 #include <cmath>
 
+#include "tensor/cpu/cpu_backend.h"
 #include "tensor/cpu/kernels.h"
 
 namespace tandem {
@@ -111,11 +111,11 @@ void each_pixel(const Norm<T>& norm, const Tensor& x, std::int64_t buffers, Thre
 
 }  // namespace
 
-void local_response_norm(const LocalResponseNorm& options, const Tensor& x, const Tensor& y,
-                         ThreadPool& threads) {
+void CpuBackend::local_response_norm(const LocalResponseNorm& options, const Tensor& x,
+                                     const Tensor& y) {
   with_float_type(x.dtype(), [&]<class T>() {
     const Norm<T> norm(options, x.size(-1));
-    each_pixel(norm, x, 2, threads, [&](std::int64_t i, T* squares) {
+    each_pixel(norm, x, 2, threads_, [&](std::int64_t i, T* squares) {
       T* sums = squares + norm.padded;
       sum_squares(norm, x.data<T>() + i, squares, sums);
       put_normalized(norm, x.data<T>() + i, sums, y.data<T>() + i);
@@ -123,13 +123,12 @@ void local_response_norm(const LocalResponseNorm& options, const Tensor& x, cons
   });
 }
 
-void local_response_norm_gradient(const LocalResponseNorm& options, const Tensor& x,
-                                  const Tensor& dy, const Tensor& dx, bool accumulate,
-                                  ThreadPool& threads) {
+void CpuBackend::local_response_norm_gradient(const LocalResponseNorm& options, const Tensor& x,
+                                              const Tensor& dy, const Tensor& dx, bool accumulate) {
   with_float_type(x.dtype(), [&]<class T>() {
     const Norm<T> norm(options, x.size(-1));
     kernels::with_accumulate(accumulate, [&]<bool kAccumulate>() {
-      each_pixel(norm, x, 4, threads, [&](std::int64_t i, T* squares) {
+      each_pixel(norm, x, 4, threads_, [&](std::int64_t i, T* squares) {
         T *powers = squares + norm.padded, *products = powers + norm.padded,
           *sums = products + norm.padded;
         const T *px = x.data<T>() + i, *pdy = dy.data<T>() + i;

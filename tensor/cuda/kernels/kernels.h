@@ -33,8 +33,8 @@ void relu(const Queue& on, Type type, const void* x, void* y, std::int64_t count
 void relu_gradient(const Queue& on, Type type, const void* y, const void* dy, void* dx,
                    std::int64_t count, bool accumulate);
 
-// Which elements are kept is decided bit for bit as in tensor/cpu/kernels.h, where the Random is
-// that of step_key, split by `stream` (see base/random.h).
+// Which elements are kept is decided bit for bit as in tensor/cpu/elementwise.cpp, where the Random
+// is that of step_key, split by `stream` (see base/random.h).
 struct Dropout {
   const std::uint64_t* step_key;  // device memory
   std::uint64_t stream;

@@ -5,7 +5,7 @@
 
 #include "tensor/cuda/queue/context.h"
 #include "tensor/cuda/queue/event.h"
-#include "tensor/feed.h"
+#include "tensor/device_queue.h"
 
 namespace tandem::cuda {
 

@@ -3,7 +3,7 @@
 #include <functional>
 
 #include "tensor/cuda/queue/context.h"
-#include "tensor/recording.h"
+#include "tensor/device_queue.h"
 
 namespace tandem::cuda {
 

@@ -1,0 +1,108 @@
+// A device's memory and its queue of work: copies, events, recordings, and what moves batches and
+// gradients between the device and the host. backend.h has what is computed.
+//
+// Calls are made by the worker's compute thread. On the CPU they return when the work is done; on a
+// GPU they are queued on the worker's stream.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/random.h"
+#include "tensor/event.h"
+#include "tensor/memory_pool.h"
+#include "tensor/staging.h"
+#include "tensor/tensor.h"
+
+namespace tandem {
+
+class Backend;
+
+// Work of a device that has been recorded once and can be queued again as a whole, which takes the
+// host no longer than a single call. It reads and writes the memory that it was recorded with.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+  virtual void replay() = 0;
+};
+
+// What bytes stand for: value = byte · scale + offset, by channel (the last size).
+struct ByteScale {
+  std::vector<float> scale, offset;
+};
+
+// Brings batches from the host to a device while the device computes.
+class Feed {
+ public:
+  virtual ~Feed() = default;
+
+  // Bytes become numbers on the way where `to` is f32 or bf16, and f32 becomes bf16.
+  struct Move {
+    Tensor from, to;
+  };
+  // Queues the copies and returns. What is queued afterwards sees each `to` filled. What they are
+  // copied from is kept until it has been read. The number of moves is the same in every call.
+  virtual void bring(std::span<const Move> moves) = 0;
+};
+
+class DeviceQueue {
+ public:
+  virtual ~DeviceQueue() = default;
+  DeviceQueue(const DeviceQueue&) = delete;
+  DeviceQueue& operator=(const DeviceQueue&) = delete;
+
+  MemoryPool& memory() { return memory_; }
+  virtual const char* name() const = 0;
+  virtual bool is_cpu() const = 0;
+  // Calls are made by one thread at a time; a thread that has not made any yet says so first.
+  virtual void use_on_this_thread() const {}
+
+  // Moving bytes. The host's side may be reused as soon as the call returns.
+  virtual void copy_from_host(std::span<const std::byte> from, const Tensor& to) = 0;
+  virtual void copy_to_host(const Tensor& from, std::span<std::byte> to) = 0;
+  virtual void copy(const Tensor& from, const Tensor& to) = 0;
+
+  // Work is queued in order. An event is a point in the queue; null is one that has passed.
+  virtual EventPtr record_event(Event::Timing timing = Event::Timing::off) {
+    (void)timing;
+    return nullptr;
+  }
+  virtual void wait_for(const EventPtr& event) { (void)event; }
+  // Memory of the host from which this device copies fast; null where it is the host.
+  virtual std::shared_ptr<Backend> make_host() { return nullptr; }
+  // Queues a copy to such memory: it is there when an event recorded afterwards has passed.
+  virtual void read_later(const Tensor& from, const Tensor& to_host) { copy(from, to_host); }
+  // What moves gradients between this device and the host; null where the host reaches them itself.
+  virtual std::unique_ptr<Staging> make_staging(Packing packing, std::int64_t count,
+                                                std::int64_t block) {
+    (void)packing, (void)count, (void)block;
+    return nullptr;
+  }
+  // What brings batches to this device; null where they are made in its memory.
+  virtual std::unique_ptr<Feed> make_feed(const ByteScale& scale) {
+    (void)scale;
+    return nullptr;
+  }
+  // Runs `work` and records what it queues, to be replayed. Sizes and addresses stay as they are.
+  // Null where a device cannot do that; `work` has then not been run.
+  virtual std::unique_ptr<Recording> record(const std::function<void()>& work) {
+    (void)work;
+    return nullptr;
+  }
+  // The random numbers of what follows.
+  virtual void begin_step(const Random& random) { (void)random; }
+
+ protected:
+  DeviceQueue(MemoryPool::Allocate allocate, MemoryPool::Free free)
+      : memory_(std::move(allocate), std::move(free)) {}
+
+ private:
+  MemoryPool memory_;
+};
+
+}  // namespace tandem
