@@ -120,8 +120,8 @@ class Tape {
   struct Node {
     Shape shape;  // of the value, which itself is not kept alive by the tape
     Dtype dtype;
-    Tensor gradient;  // undefined until the first contribution; unused by leaves
-    Tensor more;      // the second one, where the operation takes two parts
+    Tensor gradient = {};  // undefined until the first contribution; unused by leaves
+    Tensor more = {};      // the second contribution, if the operation takes two parts
     bool takes_parts = false;
     int not_rectified = 0;           // contributions, see rectify()
     Parameter* parameter = nullptr;  // set for leaves
