@@ -8,6 +8,7 @@
 // programs and options must exist.
 #include <doctest/doctest.h>
 
+#include <map>
 #include <regex>
 #include <set>
 
@@ -206,6 +207,25 @@ TEST_CASE("docs: relative links point to files that exist") {
       CAPTURE(link);
       CHECK((target.empty() || fs::exists(target)));
     }
+  }
+}
+
+// Together with the test below, page and example have the same code.
+TEST_CASE("docs: a page that builds an example shows all of its lines") {
+  const std::map<std::string, std::string> examples = {
+      {"docs/writing-a-model.md", "examples/lenet"}};
+  for (const auto& [page, folder] : examples) {
+    std::set<std::string> shown;
+    for (const CodeBlock& block : read_document(page).blocks)
+      for (const std::string& line : block.lines)
+        if (block.language == "cpp") shown.insert(trimmed(line));
+    for (const auto& entry : fs::directory_iterator(folder))
+      for (const std::string& line : lines_of(entry.path())) {
+        CAPTURE(page);
+        CAPTURE(entry.path());
+        CAPTURE(line);
+        CHECK((line.empty() || shown.contains(line)));
+      }
   }
 }
 

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 
 #include "tests/support.h"
 
@@ -24,32 +25,53 @@ ProgramResult install(const std::string& options, const fs::path& prefix,
       .wait();
 }
 
+// Installs Tandem, and builds an example from a copy of its folder, with nothing of the tree at
+// hand.
+struct Outside {
+  explicit Outside(const std::string& example) {
+    REQUIRE(install("", prefix.path()).status == 0);
+    fs::copy("examples/" + example, folder.path(), fs::copy_options::recursive);
+    ::setenv("PKG_CONFIG_PATH", (prefix / "lib/pkgconfig").c_str(), 1);
+    const ProgramResult built = shell("cd \"$0\"; " TANDEM_CXX
+                                      " -std=c++20 -Wall -Wextra -Werror main.cpp $(pkg-config "
+                                      "--cflags --libs tandem) -o program",
+                                      folder.path());
+    ::unsetenv("PKG_CONFIG_PATH");
+    CAPTURE(built.err);
+    REQUIRE(built.status == 0);
+  }
+
+  // The program's standard output.
+  std::string run(const std::string& arguments) const {
+    const ProgramResult ran = shell("cd \"$0\"; ./program --quiet " + arguments, folder.path());
+    CAPTURE(ran.err);
+    CHECK(ran.status == 0);
+    return ran.out;
+  }
+
+  TemporaryFolder prefix, folder;
+};
+
 }  // namespace
 
 TEST_CASE("install: a program outside of the tree trains its own model on its own data") {
-  const TemporaryFolder prefix, outside;
-  REQUIRE(install("", prefix.path()).status == 0);
-  // Nothing of the tree is at hand where it is built.
-  fs::copy("examples/stripes/main.cpp", outside / "main.cpp");
-  ::setenv("PKG_CONFIG_PATH", (prefix / "lib/pkgconfig").c_str(), 1);
-  const ProgramResult built = shell(
-      "cd \"$0\"; " TANDEM_CXX
-      " -std=c++20 -Wall -Wextra -Werror main.cpp $(pkg-config --cflags --libs tandem) -o stripes",
-      outside.path());
-  ::unsetenv("PKG_CONFIG_PATH");
-  CAPTURE(built.err);
-  REQUIRE(built.status == 0);
-  for (const char* arguments : {"", "--workers 2 --algo pipe-sgd --compress trunc16"}) {
-    const ProgramResult ran =
-        shell("cd \"$0\"; ./stripes --quiet " + std::string(arguments), outside.path());
-    CAPTURE(ran.err);
-    CHECK(ran.status == 0);
-    CHECK(ran.out == "100% of the test images are classified correctly\n");
-  }
+  const Outside stripes("stripes");
+  for (const char* arguments : {"", "--workers 2 --algo pipe-sgd --compress trunc16"})
+    CHECK(stripes.run(arguments) == "100% of the test images are classified correctly\n");
 
-  const ProgramResult program = Process({prefix / "bin/mnist_mlp", "--version"}).wait();
+  const ProgramResult program = Process({stripes.prefix / "bin/mnist_mlp", "--version"}).wait();
   CHECK(program.status == 0);
   CHECK(program.out.starts_with("tandem "));
+}
+
+TEST_CASE("install: LeNet with an activation of its own learns digits") {
+  const Outside lenet("lenet");
+  for (const char* workers : {"", "--workers 2 --algo pipe-sgd"}) {
+    const auto summary = nlohmann::json::parse(lenet.run(
+        "--data synthetic --batch 50 --iterations 100 --summary - " + std::string(workers)));
+    CHECK(summary["parameters"] == 61706);
+    CHECK(summary["test_accuracy"] > 0.9);
+  }
 }
 
 TEST_CASE("install: a package is put together elsewhere than where it will be") {
