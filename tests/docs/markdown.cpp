@@ -16,9 +16,10 @@ std::string trimmed(const std::string& text) {
 }
 
 Document read_document(const fs::path& path) {
-  static const std::regex link("\\]\\(([^)\\s]+)\\)"), code("`[^`]*`");
+  static const std::regex link("\\]\\(([^)\\s]+)\\)"), code("`([^`]*)`");
   Document document{.path = path};
   std::istringstream text(read_bytes(path));
+  std::string prose;
   bool in_block = false;
   int number = 0;
   for (std::string line; std::getline(text, line);) {
@@ -29,11 +30,14 @@ Document read_document(const fs::path& path) {
     } else if (in_block) {
       document.blocks.back().lines.push_back(line);
     } else {
-      const std::string prose = std::regex_replace(line, code, "code");
-      for (std::sregex_iterator at(prose.begin(), prose.end(), link), end; at != end; ++at)
-        document.links.push_back((*at)[1]);
+      prose += line + "\n";
     }
   }
+  for (std::sregex_iterator at(prose.begin(), prose.end(), code), end; at != end; ++at)
+    document.code.push_back((*at)[1]);
+  prose = std::regex_replace(prose, code, "code");
+  for (std::sregex_iterator at(prose.begin(), prose.end(), link), end; at != end; ++at)
+    document.links.push_back((*at)[1]);
   return document;
 }
 

@@ -19,6 +19,7 @@ struct CodeBlock {
 struct Document {
   std::filesystem::path path;
   std::vector<CodeBlock> blocks;
+  Lines code;   // what stands between single backticks, outside of blocks
   Lines links;  // targets as they are written, of text outside of code
 };
 
