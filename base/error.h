@@ -1,8 +1,8 @@
-// The kinds of errors, kept apart because they end differently (train/app.h):
-//   UserError    a wrong option, file or size: one sentence, exit status 2
+// The kinds of errors. They differ in how a program ends (train/app.h):
+//   UserError    a usage error (option, file, size): one sentence, exit status 2
 //   SystemError  the environment failed (memory, disk, a peer): status 1
-//   Diverged     the training failed: a number is not finite any more: status 3
-//   logic_error  a contract inside Tandem was broken: a bug, status 1
+//   Diverged     training diverged: a number is no longer finite: status 3
+//   logic_error  a contract inside Tandem is broken, which is a bug: status 1
 #pragma once
 
 #include <fmt/core.h>
@@ -19,7 +19,7 @@ class UserError : public std::runtime_error {
       : std::runtime_error(fmt::vformat(message, fmt::make_format_args(args...))) {}
 };
 
-// The same on a rank that leaves it to another one to say what is wrong.
+// A UserError that another rank reports.
 class SaidElsewhere : public UserError {
  public:
   SaidElsewhere() : UserError("another rank has said what is wrong") {}
@@ -39,7 +39,7 @@ class Diverged : public SystemError {
 class OutOfMemory : public SystemError {
  public:
   explicit OutOfMemory(std::size_t bytes_wanted)
-      : SystemError("out of memory: {} bytes could not be had", bytes_wanted),
+      : SystemError("out of memory: {} bytes could not be allocated", bytes_wanted),
         bytes(bytes_wanted) {}
   const std::size_t bytes;
 };

@@ -1,4 +1,5 @@
-// A hash of bytes, the same everywhere, to tell whether two of them differ by accident: FNV-1a.
+// A hash of bytes (FNV-1a), the same on every machine. It detects accidental differences, not
+// attacks.
 #pragma once
 
 #include <bit>
@@ -10,7 +11,7 @@ namespace tandem {
 
 inline constexpr std::uint64_t kHashOfNothing = 0xcbf29ce484222325ULL;
 
-// Of what was hashed before (`so_far`) followed by the bytes.
+// The hash of earlier bytes, `so_far`, continued with these.
 inline std::uint64_t hash_of(std::span<const std::byte> bytes,
                              std::uint64_t so_far = kHashOfNothing) {
   for (const std::byte byte : bytes)
@@ -18,13 +19,13 @@ inline std::uint64_t hash_of(std::span<const std::byte> bytes,
   return so_far;
 }
 
-// The same of many numbers, at the speed of memory: another hash than that of their bytes.
+// A faster hash for many numbers, at memory speed. It differs from the hash of their bytes.
 inline std::uint64_t hash_of(std::span<const float> values) {
-  constexpr std::size_t kLanes = 8;  // that do not wait for each other
+  constexpr std::size_t kLanes = 8;  // independent, so that they overlap
   std::uint64_t lanes[kLanes];
   for (std::size_t lane = 0; lane < kLanes; ++lane) lanes[lane] = kHashOfNothing + lane;
   const auto mix = [](std::uint64_t& lane, float value) {
-    // The rotation lets high bits, too, change all the others.
+    // The rotation makes high bits affect all others too.
     lane = std::rotl((lane ^ std::bit_cast<std::uint32_t>(value)) * 0x9e3779b97f4a7c15ULL, 29);
   };
   std::size_t i = 0;

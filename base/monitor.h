@@ -1,4 +1,4 @@
-// A state that threads share and wait on. All blocking between threads goes through here.
+// A state that threads share and wait on. Threads block on each other only here.
 #pragma once
 
 #include <algorithm>
@@ -13,11 +13,11 @@
 
 namespace tandem {
 
-// Whether threads look for a moment before they sleep. To be woken can take as long as a message;
-// but who looks needs a core, and there are some to spare only where the computation is elsewhere.
+// Whether a waiting thread spins for up to 1 ms before it sleeps. Waking a thread can take as long
+// as a message. Spinning occupies a core, so it is on only while a GPU computes.
 inline std::atomic<bool> cores_to_spare = false;
 
-// Returns when it holds, at `most`, or after a moment.
+// Spins until holds(), until `most`, or for 1 ms.
 template <class Holds>
 void look_for_a_moment(Holds&& holds, Clock::time_point most = Clock::time_point::max()) {
   if (!cores_to_spare.load(std::memory_order_relaxed)) return;
@@ -28,8 +28,8 @@ void look_for_a_moment(Holds&& holds, Clock::time_point most = Clock::time_point
 template <class State>
 class Monitor {
  public:
-  // Calls f(state), alone, and wakes those who wait. They are woken before the lock is given up:
-  // whoever has waited may destroy the monitor as soon as it has the lock.
+  // Calls f(state) under the lock and wakes all waiting threads. It notifies before it unlocks,
+  // because a thread that has waited may destroy the monitor as soon as it gets the lock.
   template <class F>
   decltype(auto) change(F&& f) {
     const std::lock_guard lock(mutex_);
@@ -37,14 +37,14 @@ class Monitor {
     return std::forward<F>(f)(state_);
   }
 
-  // Returns f(state), called alone, and wakes nobody.
+  // Returns f(state), called under the lock; wakes nobody.
   template <class F>
   decltype(auto) look(F&& f) {
     const std::lock_guard lock(mutex_);
     return std::forward<F>(f)(std::as_const(state_));
   }
 
-  // Waits until holds(state), then returns f(state); both are called alone.
+  // Waits until holds(state), then returns f(state). Both are called under the lock.
   template <class Holds, class F>
   decltype(auto) wait(Holds&& holds, F&& f) {
     look_for_a_moment([&] { return look(holds); });
@@ -53,7 +53,7 @@ class Monitor {
     return std::forward<F>(f)(state_);
   }
 
-  // Waits until holds(state) or until the time has come; whether it holds.
+  // Waits until holds(state) or until `time`. Returns whether it holds.
   template <class Holds>
   bool wait_until(Clock::time_point time, Holds&& holds) {
     std::unique_lock lock(mutex_);

@@ -1,6 +1,6 @@
-// A queue that hands things over from one thread to another: put() gives ownership away, take()
-// waits for the oldest and has it. Whoever fails on one side closes the queue with what went wrong,
-// and take() on the other side throws it.
+// A queue that transfers ownership from one thread to another. put() gives an item away; take()
+// waits for the oldest. A thread that fails closes the queue with its exception, and take() on the
+// other side throws it.
 #pragma once
 
 #include <deque>
@@ -19,7 +19,7 @@ class Queue {
     shared_.change([&](State& state) { state.items.push_back(std::move(item)); });
   }
 
-  // Puts f()'s result, or closes the queue with what f throws.
+  // Puts the result of f(), or closes the queue with the exception that f throws.
   template <class F>
   void put_result_of(F&& f) {
     try {
@@ -37,7 +37,7 @@ class Queue {
     });
   }
 
-  // Nothing once the queue is empty and closed without a reason.
+  // Waits for the oldest item. Returns nothing once the queue is empty and closed without a reason.
   std::optional<T> take_if_open() {
     return shared_.wait(ready, [](State& state) -> std::optional<T> {
       if (!state.items.empty()) {
@@ -50,14 +50,14 @@ class Queue {
     });
   }
 
-  // Waits until there is something to take or the queue is closed, or until the time has come;
-  // whether take would return at once.
+  // Waits until there is an item, the queue is closed, or `time`. Returns whether take() would
+  // return at once.
   bool wait_until(Clock::time_point time) {
     look_for_a_moment([&] { return shared_.look(ready); }, time);
     return shared_.wait_until(time, ready);
   }
 
-  // The same where an item must come.
+  // Like take_if_open(), where the queue is never closed without a reason.
   T take() { return std::move(take_if_open().value()); }
 
  private:

@@ -1,6 +1,6 @@
-// Random numbers by counter: number i of a stream is a hash of the stream's key and i. A stream
-// can be read from any position and by any thread, and resumes by remembering two integers.
-// Only integer arithmetic, + - * / and sqrt are used, so the numbers are the same everywhere.
+// Counter-based random numbers: number i of a stream is a hash of the stream's key and i. Any
+// thread can read a stream at any position, and two integers are enough to resume it. Only integer
+// arithmetic, + - * / and sqrt are used, so the numbers are the same on every platform.
 #pragma once
 
 #include <cmath>
@@ -15,8 +15,8 @@ constexpr std::uint64_t mix64(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// Natural logarithm of x > 0 to about one unit in the last place, from exact operations alone
-// (the C library's differs between platforms).
+// Natural logarithm of x > 0, to about one unit in the last place. It uses only exactly rounded
+// operations, because the C library's logarithm differs between platforms.
 inline double portable_log(double x) {
   int exponent = 0;
   double mantissa = std::frexp(x, &exponent);  // in [0.5, 1)
@@ -30,7 +30,7 @@ inline double portable_log(double x) {
   return 2 * z * series + exponent * 0.69314718055994530942;
 }
 
-// What a seed's numbers are for. Each purpose has streams of its own.
+// What random numbers are used for. Each purpose has its own streams.
 enum class Purpose : std::uint64_t { weights, order, augmentation, dropout, drawing };
 
 class Random {
@@ -49,7 +49,7 @@ class Random {
 
   constexpr std::uint64_t key() const { return key_; }  // what split() and bits_at() depend on
 
-  // Number i of the stream, without moving in it.
+  // Number i of the stream; does not advance it.
   constexpr std::uint64_t bits_at(std::uint64_t i) const {
     return mix64(key_ + i * 0x9e3779b97f4a7c15ULL);
   }

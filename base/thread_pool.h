@@ -1,6 +1,6 @@
 // The compute threads of one worker. A job is a number of independent tiles; threads pick tiles
-// until none is left. Tiles are fixed by the shape of the work, never by the number of threads, so
-// results do not depend on it.
+// until none is left. The tiles depend only on the shape of the work, so results do not depend on
+// the number of threads.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,8 @@ class ThreadPool {
  public:
   using Body = FunctionRef<void(std::int64_t tile)>;
 
-  // The calling thread of run() is one of the `threads`. Throws SystemError if they cannot be had.
+  // The calling thread of run() is one of the `threads`. Throws SystemError if they cannot be
+  // started.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -47,8 +48,8 @@ class ThreadPool {
   void wait_until_done();
 
   // The job under way. `ticket_` holds the job's number in its high half and the tiles not yet
-  // picked in its low half: picking one is a compare-and-swap that fails once the job is over, so
-  // a thread that comes late can never touch the next job by mistake.
+  // picked in its low half: picking one is a compare-and-swap that fails once the job is over, so a
+  // late thread can never touch the next job by mistake.
   const Body* body_ = nullptr;
   std::uint32_t tiles_ = 0;
   std::atomic<std::uint64_t> ticket_ = 0;
@@ -60,7 +61,7 @@ class ThreadPool {
   std::vector<std::jthread> helpers_;
 };
 
-// The same as run_ranges() of the pool; where that is null, or there is one piece only, one call.
+// Like pool->run_ranges(). A single call if the pool is null or there is only one piece.
 template <class F>
 void run_ranges(ThreadPool* pool, std::int64_t count, std::int64_t grain, F&& body) {
   if (pool && count > grain)

@@ -77,7 +77,7 @@ TEST_CASE("tensor: when memory runs out, what is kept is freed first; then it is
   pool.give_back(pool.take(512));  // the kilobyte in the pool had to go
   CHECK(pool.held_bytes() == 512);
   CHECK(message_of<SystemError>([&] { pool.take(2048); }) ==
-        "out of memory: 2048 bytes could not be had");
+        "out of memory: 2048 bytes could not be allocated");
 }
 
 TEST_CASE("tensor: asking for a GPU without a CUDA backend is an error") {
