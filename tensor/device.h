@@ -20,7 +20,7 @@ class Device {
   DeviceQueue& queue() const;                     // the same, as far as it moves and waits
   const std::shared_ptr<Backend>& shared_backend() const { return backend_; }
   const char* name() const;  // "cpu" or "cuda"
-  bool is_cpu() const;       // its memory may be read and written by the host
+  bool is_cpu() const;       // the host may read and write its memory
 
   friend bool operator==(const Device&, const Device&) = default;
 
@@ -28,14 +28,14 @@ class Device {
   std::shared_ptr<Backend> backend_;
 };
 
-// A CPU with `threads` compute threads of its own (the calling thread is one of them).
+// A CPU with its own `threads` compute threads, including the calling thread.
 Device cpu_device(int threads = 1);
 
-// A GPU. Throws UserError where this build or this machine has none.
+// A GPU. Throws UserError if this build or this machine has none.
 Device cuda_device(const CudaOptions& options);
 
-// Where the host makes what `device` is fed with: the device itself if it is a CPU, else host
-// memory from which it copies fast.
+// Where the host prepares data for `device`: the device itself if it is a CPU, otherwise host
+// memory that it can copy from fast.
 Device host_of(const Device& device);
 
 }  // namespace tandem

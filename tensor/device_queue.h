@@ -23,30 +23,30 @@ namespace tandem {
 
 class Backend;
 
-// Work of a device that has been recorded once and can be queued again as a whole, which takes the
-// host no longer than a single call. It reads and writes the memory that it was recorded with.
+// Work that was recorded once and can be queued again as a whole, at the host's cost of a single
+// call. It reads and writes the same memory as when it was recorded.
 class Recording {
  public:
   virtual ~Recording() = default;
   virtual void replay() = 0;
 };
 
-// What bytes stand for: value = byte · scale + offset, by channel (the last size).
+// The meaning of bytes: value = byte · scale + offset, per channel (the last size).
 struct ByteScale {
   std::vector<float> scale, offset;
 };
 
-// Brings batches from the host to a device while the device computes.
+// Copies batches from the host to a device while the device computes.
 class Feed {
  public:
   virtual ~Feed() = default;
 
-  // Bytes become numbers on the way where `to` is f32 or bf16, and f32 becomes bf16.
+  // Converts bytes to f32 or bf16, and f32 to bf16, according to the type of `to`.
   struct Move {
     Tensor from, to;
   };
-  // Queues the copies and returns. What is queued afterwards sees each `to` filled. What they are
-  // copied from is kept until it has been read. The number of moves is the same in every call.
+  // Queues the copies and returns. Work queued afterwards sees each `to` filled. Each `from` is
+  // kept alive until it has been read. Every call must have the same number of moves.
   virtual void bring(std::span<const Move> moves) = 0;
 };
 

@@ -1,5 +1,6 @@
-// A point in a device's queue of work, passed when all work queued before it is done. On the CPU,
-// where calls return when the work is done, there are none: a null EventPtr has always passed.
+// A point in a device's queue of work. It has passed when all work queued before it is done. The
+// CPU has no events, because its calls return when the work is done; a null EventPtr has always
+// passed.
 #pragma once
 
 #include <memory>
@@ -12,8 +13,8 @@ class Event {
 
   virtual ~Event() = default;
   virtual void wait() const = 0;  // the calling thread sleeps until it has passed
-  // From an earlier event of the same device to this one. Both have passed, and both were made with
-  // Timing::on.
+  // Seconds from an earlier event of the same device to this one. Both must have passed and been
+  // recorded with Timing::on.
   virtual double seconds_since(const Event& earlier) const = 0;
 };
 

@@ -1,6 +1,6 @@
-// What one run has found out and later ones need not find out again: a file of keys and values, one
-// line each. Runs may share it and add to it at the same time. It only saves time: where it cannot
-// be read or written, and for lines that were damaged, the value is found out again.
+// A file of keys and values, one per line, in which a run stores results for later runs. Several
+// runs may read it and append to it at the same time. It only saves time: if it cannot be read or
+// written, or a line is damaged, the value is computed again.
 #pragma once
 
 #include <filesystem>
@@ -10,17 +10,17 @@
 
 namespace tandem {
 
-// Where such files are: the folder in TANDEM_CACHE, else `tandem` in the user's cache. Empty, and
-// nothing is kept, where TANDEM_CACHE is set to nothing or the user has no home.
+// The folder for such files: TANDEM_CACHE, else `tandem` in the user's cache. Empty, so that
+// nothing is kept, if TANDEM_CACHE is empty or the user has no home.
 std::filesystem::path cache_folder();
 
 class MemoFile {
  public:
   explicit MemoFile(std::filesystem::path path);  // empty: nothing is kept
 
-  // What was there at construction; of several values, the last one.
+  // The value as of construction; the last one if there are several.
   std::optional<std::string> find(const std::string& key) const;
-  // For later runs. Neither has tabs or line breaks.
+  // Stores a value for later runs. Neither may contain tabs or line breaks.
   void add(const std::string& key, const std::string& value) const;
 
  private:

@@ -1,6 +1,6 @@
-// Keeps freed memory for the next request of the same size class. A training step asks for the
-// same sizes in the same order every time, so after the first iterations nothing is allocated.
-// Thread-safe: the data loader and the communication thread take memory too.
+// Keeps freed memory for the next request of the same size class. Every training step needs the
+// same sizes in the same order, so after the first iterations nothing is allocated. Thread-safe:
+// the data loader and the communication thread take memory too.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@ namespace tandem {
 
 class MemoryPool {
  public:
-  using Allocate = std::function<void*(std::size_t bytes)>;  // nullptr when there is none left
+  using Allocate = std::function<void*(std::size_t bytes)>;  // nullptr if out of memory
   using Free = std::function<void(void*)>;
 
   MemoryPool(Allocate allocate, Free free)
@@ -27,17 +27,17 @@ class MemoryPool {
   MemoryPool(const MemoryPool&) = delete;
   MemoryPool& operator=(const MemoryPool&) = delete;
 
-  // At least `bytes`, contents undefined. Throws SystemError when the memory cannot be had.
+  // At least `bytes`, contents undefined. Throws SystemError if the memory cannot be allocated.
   std::unique_ptr<MemoryBlock> take(std::size_t bytes);
   void give_back(std::unique_ptr<MemoryBlock> block) noexcept;
 
-  // Hands all free memory back to the system.
+  // Returns all free memory to the system.
   void trim();
 
-  // From now on memory is taken from a part of its own, or from the common one again. What is freed
-  // goes back to where it was taken, and trim() leaves that part alone: work that was recorded with
-  // it (tensor/device_queue.h) finds it unused by anything else. For the one thread that uses the
-  // device.
+  // From now on, take() uses a separate part of the pool, or the common part again. Freed memory
+  // returns to its own part, and trim() does not touch the separate one. So memory that was used in
+  // a recording (tensor/device_queue.h) is used by nothing else. Called only by the thread that
+  // uses the device.
   void set_apart(bool apart) { apart_ = apart; }
 
   std::size_t held_bytes() const;  // in use and free together

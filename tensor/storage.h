@@ -1,6 +1,6 @@
-// A reference-counted piece of device memory that goes back to its device's pool with the last
-// handle. Neither taking nor giving back touches the heap once the pool is warm, which is why the
-// count is kept in the block itself and not in a std::shared_ptr.
+// A reference-counted block of device memory. The last handle returns it to its device's pool. Once
+// the pool is warm, neither taking nor returning a block touches the heap; this is why the count is
+// in the block itself and not in a std::shared_ptr.
 #pragma once
 
 #include <atomic>
@@ -12,8 +12,8 @@
 
 namespace tandem {
 
-// What the pool keeps: memory and its count. `home` is set only while the block is in use, so
-// that a pool holding free blocks does not keep its own backend alive.
+// What the pool keeps: memory and its reference count. `home` is set only while the block is in
+// use, so that free blocks do not keep their backend alive.
 struct MemoryBlock {
   void* data = nullptr;
   std::size_t bytes = 0;

@@ -41,7 +41,7 @@ class Tensor {
   Device device() const { return storage_.device(); }
   Backend& backend() const { return storage_.backend(); }
 
-  // Device memory: the host may follow these only where device().is_cpu().
+  // Device memory: the host may dereference these only if device().is_cpu().
   template <class T>
   T* data() const {
     require(dtype_ == DtypeOf<T>::value, "a tensor of {} was read as {}", name_of(dtype_),
@@ -62,7 +62,8 @@ class Tensor {
   Tensor clone() const;
   bool shared() const { return storage_.shared(); }  // whether another tensor has this storage
 
-  // Between host and device, waiting until the copy is done. The element counts must agree.
+  // Copies between host and device, and waits until the copy is done. The element counts must
+  // match.
   template <class T>
   void copy_from_host(std::span<const T> values) {
     copy_bytes_from_host(DtypeOf<T>::value, std::as_bytes(values));

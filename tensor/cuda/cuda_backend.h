@@ -1,4 +1,4 @@
-// The CUDA backend's door. CUDA headers stay behind it.
+// The interface of the CUDA backend; it includes no CUDA headers.
 #pragma once
 
 #include <memory>
@@ -17,14 +17,14 @@ struct CudaOptions {
   bool deterministic = false;
 };
 
-// Throws UserError where this build or this machine cannot use the GPU.
+// Throws UserError if this build or this machine cannot use the GPU.
 std::shared_ptr<Backend> cuda_backend(const CudaOptions& options);
 
-// This process is going to have so many workers on GPUs. To be said before anything else is asked
-// of CUDA, by the only thread.
+// Announces how many GPU workers this process will run. Call it before any other CUDA call and
+// before starting threads.
 void expect_cuda_workers(int workers);
 
-// How many GPUs there are. Throws UserError where this build or this machine cannot use any.
+// The number of GPUs. Throws UserError if this build or this machine cannot use any.
 int cuda_device_count();
 
 // "CUDA 13.0, cuDNN 9.14.0"; empty where this build has none.
