@@ -1,6 +1,6 @@
-// Where communication meets computation. A distributed strategy implements these two calls and
-// thereby hears of every parameter at the earliest moment it can be sent, and at the latest
-// moment it must be there. Both run on the compute thread.
+// Where communication meets computation. A distributed strategy implements these two calls. They
+// tell it of every parameter when its gradient can be sent at the earliest, and when its value must
+// have arrived at the latest. Both run on the compute thread.
 #pragma once
 
 namespace tandem {
@@ -11,12 +11,13 @@ class Hooks {
  public:
   virtual ~Hooks() = default;
 
-  // Forward is about to read the parameter, once per use. May block until the value is there.
+  // Forward is about to read the parameter; once per use. May block until the value has arrived.
   virtual void before_use(Parameter&) {}
 
-  // Backward has added the last contribution to the parameter's gradient; exactly once per step,
-  // in the reverse order of first use in forward. Must not block. On a GPU backward has only been
-  // queued; the gradient is there when the event `parameter.ready` has passed, if that was wanted.
+  // Backward has added the last contribution to the parameter's gradient. Called exactly once per
+  // step, in the reverse order of first use in forward. Must not block. On a GPU the work has only
+  // been queued: the gradient is complete when the event `parameter.ready` has passed, which exists
+  // if wants_ready_events().
   virtual void on_grad_ready(Parameter&) {}
   virtual bool wants_ready_events() const { return false; }
 };

@@ -1,5 +1,5 @@
-// Differentiable operations. Each lives in a file of its own under ops/, its gradient beside it,
-// and has a gradient check in tests/autograd.
+// Differentiable operations. Each has its own file under ops/, with forward and gradient side by
+// side, and a gradient check in tests/autograd.
 #pragma once
 
 #include "autograd/tape.h"
@@ -11,8 +11,8 @@ namespace tandem {
 Var linear(Tape& tape, const Var& x, const Var& weight, const Var& bias);
 Var linear_relu(Tape& tape, const Var& x, const Var& weight, const Var& bias);
 
-// x[n, h, w, c] convolved with filter[k, r, s, c / groups], plus bias[k] unless that is undefined:
-// [n, p, q, k], as torch.nn.functional.conv2d computes it on its own layout.
+// x[n, h, w, c] convolved with filter[k, r, s, c / groups], plus bias[k] unless that is undefined.
+// The result [n, p, q, k] is that of torch.nn.functional.conv2d, apart from the layout.
 Var conv2d(Tape& tape, const Var& x, const Var& filter, const Var& bias,
            const Convolution& convolution = {});
 Var conv2d_relu(Tape& tape, const Var& x, const Var& filter, const Var& bias,
@@ -21,22 +21,22 @@ Var conv2d_relu(Tape& tape, const Var& x, const Var& filter, const Var& bias,
 // Over windows of [n, h, w, c] images; see Pool in tensor/backend.h.
 Var max_pool(Tape& tape, const Var& x, const Pool& pool);
 Var average_pool(Tape& tape, const Var& x, const Pool& pool);
-// To [n, height, width, c], as torch.nn.AdaptiveAvgPool2d does; x itself where it is so large.
+// To [n, height, width, c], as torch.nn.AdaptiveAvgPool2d does; x itself if it has that size.
 Var adaptive_average_pool(Tape& tape, const Var& x, std::int64_t height, std::int64_t width);
 Var global_average_pool(Tape& tape, const Var& x);  // [n, h, w, c] to [n, c]
 
-// Batch normalisation over all but the last size, per channel. In training it uses the batch's own
-// mean and variance and moves the running ones towards them; in inference it uses the running ones.
-// Throws UserError where a batch has one value per channel, which has no variance.
+// Batch normalisation over all but the last size, per channel. Training uses the mean and variance
+// of the batch and moves the running ones towards them; inference uses the running ones. Throws
+// UserError if a batch has one value per channel, which has no variance.
 struct BatchNorm {
   Var weight, bias;                       // [c]
   Tensor running_mean, running_variance;  // [c], changed in place by training
   double epsilon = 1e-5;
-  double momentum = 0.1;  // share of the batch in the running statistics
+  double momentum = 0.1;  // weight of the batch in the running statistics
 };
 Var batch_norm(Tape& tape, const Var& x, const BatchNorm& norm);
-// relu(batch_norm(x)) and relu(batch_norm(x) + residual), each in as few passes over memory as can
-// be.
+// relu(batch_norm(x)) and relu(batch_norm(x) + residual), each in as few passes over memory as
+// possible.
 Var batch_norm_relu(Tape& tape, const Var& x, const BatchNorm& norm);
 Var batch_norm_add_relu(Tape& tape, const Var& x, const Var& residual, const BatchNorm& norm);
 
@@ -54,9 +54,10 @@ Var flatten(Tape& tape, const Var& x);
 Var dropout(Tape& tape, const Var& x, double drop);
 
 struct CrossEntropy {
-  double smoothing = 0;  // share of the target spread evenly over all classes
-  // The loss is the sum over the rows divided by this; 0 means the number of rows. Workers that
-  // hold a part of a global batch pass its full size, so that their gradients add up to its mean.
+  double smoothing = 0;  // share of the target that is spread evenly over all classes
+  // The loss is the sum over the rows divided by this; 0 means the number of rows. A worker that
+  // holds a part of a global batch passes the global size, so that the workers' gradients add up to
+  // that of the mean.
   std::int64_t batch = 0;
 };
 // Mean softmax cross-entropy of logits[n, classes] against labels[n] (i32): one number.

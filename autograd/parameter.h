@@ -1,6 +1,6 @@
-// What training changes. A layer owns its Parameters; a ParameterSet lays all of a model's
-// parameters out in three flat buffers on one device (values, gradients, momenta), and every
-// Parameter holds views of them. The flat gradient is what distributed strategies send.
+// The weights of a model. A layer owns its Parameters. A ParameterSet places all trained parameters
+// of a model in three flat buffers on one device (values, gradients, momenta), and every Parameter
+// holds views of them. The flat gradient is what distributed strategies send.
 #pragma once
 
 #include <concepts>
@@ -17,13 +17,13 @@ namespace tandem {
 
 enum class Role {
   trained,    // has a gradient and a momentum; lives in the flat buffers
-  fixed,      // a weight that training leaves alone: a value and nothing else
+  fixed,      // a weight that training does not change: it has only a value
   statistic,  // measured by forward, such as the running mean of a batch norm
 };
 
 struct Parameter {
   Parameter(const Shape& of, std::vector<float> values, Role its_role = Role::trained);
-  // The values are made when the ParameterSet needs them: a model without one costs no memory.
+  // The values are made when a ParameterSet needs them: a model without one takes no memory.
   using Make = std::function<std::vector<float>()>;
   template <std::invocable F>
   Parameter(const Shape& of, F make, Role its_role = Role::trained)
@@ -34,16 +34,16 @@ struct Parameter {
   Shape shape;
   Make initial;  // called once, by the ParameterSet
   Role role;
-  // Where the columns of a weight are images [h, w, c] (a filter [k, h, w, c]; a linear layer
-  // behind a flatten), their shape; else rank 0. Files hold them channels first, as PyTorch does.
+  // If the columns of a weight are images [h, w, c] (a filter [k, h, w, c]; a linear layer after a
+  // flatten), their shape; else rank 0. Files store them channels first, as PyTorch does.
   Shape image;
 
   bool trained() const { return role == Role::trained; }
 
-  // Set by the ParameterSet. Forward reads `used`: the value or, where products are of bf16, a copy
-  // in bf16 of what is more than a row (biases and batch norms stay f32).
+  // Set by the ParameterSet. Forward reads `used`: the value or, where products are in bf16, a bf16
+  // copy of weights with more than one dimension (biases and batch norms stay f32).
   std::string name;          // unique in the model, as PyTorch would name it: "0.weight"
-  std::int64_t index = -1;   // position in the set, the order in which forward meets them
+  std::int64_t index = -1;   // position in the set
   std::int64_t offset = -1;  // first element in the flat buffers
   Tensor value, used, gradient, momentum;
 
@@ -57,8 +57,8 @@ class ParameterSet {
     Parameter* parameter;
   };
 
-  // Places the parameters, in the given order, on `device` as `dtype` (f32, or f64 for gradient
-  // checks; bf16 for f32 and copies in bf16). They must outlive the set and belong to no other.
+  // Places the parameters, in the given order, on `device` as `dtype` (f32; f64 for gradient
+  // checks; bf16 means f32 with copies in bf16). They must outlive the set and belong to no other.
   ParameterSet(const std::vector<Named>& named, const Device& device, Dtype dtype = Dtype::f32);
 
   const std::vector<Parameter*>& all() const { return all_; }
@@ -72,13 +72,14 @@ class ParameterSet {
   const Tensor& momenta() const { return momenta_; }
   const Tensor& low_values() const { return low_values_; }  // the copies in bf16; may be undefined
 
-  // For whoever has written values without an optimizer: brings the copies up to date.
+  // Updates the bf16 copies; call it after writing values without an optimizer.
   void values_changed();
 
-  // Backward writes here from now on. Lets a strategy keep a gradient while the next one is made.
+  // Backward writes here from now on. This lets a strategy keep a gradient while the next one is
+  // computed.
   void set_gradients(Tensor gradients);
 
-  // Elements of all weights, trained and fixed; neither padding nor statistics are counted.
+  // The number of elements of all weights, trained and fixed, without padding and statistics.
   std::int64_t count() const;
 
  private:

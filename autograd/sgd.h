@@ -25,8 +25,7 @@ class Sgd {
   // Applies `gradient`, laid out like the flat gradient, with the rate of `iteration`.
   void update(std::int64_t iteration, const Tensor& gradient);
   void update(std::int64_t iteration) { update(iteration, parameters_->gradients()); }
-  // The same for `count` elements of the flat buffers from `first` on; their gradient is in the
-  // parameters.
+  // Updates only `count` elements of the flat buffers from `first` on, with the set's own gradient.
   void update_part(std::int64_t iteration, std::int64_t first, std::int64_t count);
 
   double rate(std::int64_t iteration) const { return options_.schedule.rate(iteration); }

@@ -23,7 +23,7 @@
 
 namespace tandem {
 
-// A value on the way through forward. `node` is its place on the tape, if it has a gradient.
+// A value in forward. `node` is its place on the tape, if it has a gradient.
 struct Var {
   Tensor value;
   int node = kConstant;
@@ -33,10 +33,10 @@ struct Var {
   bool has_gradient() const { return node != kConstant; }
 };
 
-// Where a backward function puts the gradient of an input.
+// Where a backward function writes the gradient of an input.
 struct GradientSlot {
   Tensor tensor;
-  bool accumulate;  // add: another use of the same value has been here before
+  bool accumulate;  // add to it: another use of the value has contributed already
 };
 
 class Tape {
@@ -52,39 +52,39 @@ class Tape {
   bool training() const { return mode_ == Mode::training; }
   StepRandom next_random() { return {random_, random_streams_++}; }
 
-  // Who hears of parameters; nullptr for nobody. Must outlive its use.
+  // The receiver of the hook calls; nullptr for none. It must outlive its use.
   void set_hooks(Hooks* hooks) { hooks_ = hooks; }
 
   // A parameter as a value. Calls before_use.
   Var use(Parameter& parameter);
 
-  // Appends an operation with result `value`. `backward(tape, dy)` is called once with the
-  // gradient of the result and must fill gradient_slot() of every input that has one. Where no
-  // input has a gradient, nothing is recorded. If it can be called with (tape, dy, more), the
-  // gradient is the sum of both, unless `more` is undefined; see Backend::adds_in_parts.
+  // Appends an operation with result `value`. `backward(tape, dy)` is called once with the gradient
+  // of the result and must fill gradient_slot() of every input that has one. If no input has a
+  // gradient, nothing is recorded. If backward accepts (tape, dy, more), the gradient is dy + more,
+  // or dy if `more` is undefined; see Backend::adds_in_parts.
   template <class Backward>
   Var record(Tensor value, std::initializer_list<int> inputs, Backward backward);
 
-  // For use inside a backward function: the slot of the value at `node`, or nothing if its
-  // gradient is not wanted. Asking counts as contributing: the caller must write it.
+  // For backward functions: the slot of the value at `node`, or nothing if its gradient is not
+  // needed. Asking counts as contributing: the caller must write to the slot.
   std::optional<GradientSlot> gradient_slot(int node);
 
-  // The same for a contribution that exists already, such as dy itself. It may be shared rather
-  // than copied, so nobody may write to it afterwards.
+  // Adds a contribution that already exists, such as dy itself. The tape may share it instead of
+  // copying it, so nobody may write to it afterwards.
   void add_gradient(int node, const Tensor& contribution);
 
-  // A ReLU passes no gradient where its result is 0. Who contributes to the gradient of a rectified
-  // value may have put those zeros in already, in passing, and then says so here; the ReLU itself
-  // asks, inside its backward function, whether all have.
+  // A ReLU passes no gradient where its result is 0. An operation that has already zeroed its
+  // contribution there calls rectify(). If all have, rectified() is true inside the ReLU's backward
+  // function, which then skips its mask.
   void rectify(int node);
   bool rectified() const { return rectified_; }
 
-  // The parameter whose layer forward or backward has come to; null before the first.
+  // The parameter whose layer forward or backward has reached; null before the first.
   const Parameter* last_used() const { return last_used_; }
 
-  // Walks the tape from a one-element loss. Afterwards the gradients of the parameters are in the
-  // flat gradient and the tape is empty. Throws if a trained parameter of the set was not
-  // reached, naming it.
+  // Walks the tape back from a one-element loss. Afterwards the flat gradient holds the gradients
+  // of the parameters, and the tape is empty. Throws if a trained parameter of the set was not
+  // reached, and names it.
   void backward(const Var& loss, const ParameterSet& parameters);
 
  private:
@@ -106,7 +106,7 @@ class Tape {
     }
     Backward function;
   };
-  // Operations live in a pool, because they come and go with every step.
+  // Operations live in a pool, because every step makes and destroys them.
   struct Recycle {
     std::pmr::memory_resource* pool;
     std::size_t bytes, alignment;
@@ -128,7 +128,7 @@ class Tape {
     OperationPtr operation{nullptr, {}};
   };
 
-  // What the step knows of a parameter.
+  // The state of a parameter in this step.
   struct Use {
     int pending = 0;            // leaves on the tape that the walk has not reached
     bool has_gradient = false;  // its gradient holds a first contribution of this step
@@ -143,7 +143,7 @@ class Tape {
   std::pmr::unsynchronized_pool_resource pool_;
   std::vector<Node> nodes_;
   std::vector<Use> uses_;         // by the parameter's index
-  std::optional<Device> device_;  // where gradients are made: where the loss is
+  std::optional<Device> device_;  // of the gradients: that of the loss
   Tensor one_;                    // the gradient of the loss, kept from step to step
   Mode mode_ = Mode::inference;
   Hooks* hooks_ = nullptr;
