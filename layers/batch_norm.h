@@ -4,7 +4,7 @@
 
 namespace tandem {
 
-// Batch normalisation of [n, h, w, channels]; alone, or together with what follows it.
+// Batch normalisation of [n, h, w, channels], alone or fused with what follows it.
 class BatchNorm2d : public Layer {
  public:
   explicit BatchNorm2d(std::int64_t channels);

@@ -10,11 +10,11 @@
 
 namespace tandem {
 
-// He et al. (2015): variance 2/fan_in, for layers followed by ReLU; or 2/fan_out, which keeps the
-// gradients' variance instead and is what torchvision's residual nets begin with.
-// Xavier (Glorot and Bengio, 2010): variance 2/(fan_in + fan_out).
-// PyTorch's layers begin with a variance of 1/(3 fan_in), a sixth of He's: what AlexNet needs,
-// whose pools of maxima let everything grow.
+// He (He et al., 2015): variance 2/fan_in, for layers followed by ReLU; he_normal_fan_out:
+// 2/fan_out, which preserves the variance of gradients instead, as in torchvision's residual nets.
+// Xavier (Glorot and Bengio, 2010): variance 2/(fan_in + fan_out). LeCun: variance 1/fan_in, half
+// of He's. AlexNet uses it, because its max pools increase the variance. (PyTorch's default for its
+// layers is smaller still: 1/(3 fan_in).)
 enum class Init {
   zeros,
   he_uniform,
@@ -25,9 +25,9 @@ enum class Init {
   lecun_uniform
 };
 
-// `weight` is [out, …in…], as Linear and convolution filters are: its fans follow from its shape.
+// `weight` is [out, …in…], as in Linear and in convolution filters; its shape determines the fans.
 std::vector<float> initial_values(Init init, const Shape& weight, Random random);
-// The same, made when it is called for.
+// The same, computed when the result is called.
 inline std::function<std::vector<float>()> later(Init init, const Shape& weight,
                                                  const Random& random) {
   return [=] { return initial_values(init, weight, random); };

@@ -1,4 +1,4 @@
-// A layer owns parameters and calls operations. Gradients are the business of autograd/ops.
+// A layer owns parameters and calls operations. Gradients are computed by autograd/ops.
 #pragma once
 
 #include <string>
@@ -18,11 +18,11 @@ class Layer {
   Layer& operator=(const Layer&) = delete;
 
   virtual Var forward(Tape& tape, const Var& x) = 0;
-  // relu(forward(x)), in fewer passes over memory where a layer can.
+  // relu(forward(x)); a layer may override it to save passes over memory.
   virtual Var forward_relu(Tape& tape, const Var& x) { return relu(tape, forward(tape, x)); }
 
-  // Appends the layer's parameters, in PyTorch's order and with PyTorch's names behind `prefix`
-  // (which is empty or ends in a dot).
+  // Appends the layer's parameters in PyTorch's order, named `prefix` plus PyTorch's name. `prefix`
+  // is empty or ends in a dot.
   virtual void collect(const std::string& prefix, std::vector<ParameterSet::Named>& into) {
     (void)prefix, (void)into;
   }

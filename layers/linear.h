@@ -12,7 +12,7 @@ class Linear : public Layer {
     std::int64_t in, out;
     Init init = Init::he_normal;
     Role role = Role::trained;
-    Shape image = {};  // behind a flatten: the shape [h, w, c] of what is flattened
+    Shape image = {};  // after a flatten: the shape [h, w, c] before it
   };
   Linear(const Options& options, const Random& random);
   Linear(std::int64_t in, std::int64_t out, Init init, const Random& random)

@@ -10,8 +10,8 @@
 
 namespace tandem {
 
-// Layers one after the other; a ReLU is done together with the layer before it. A layer's name is
-// the prefix of its parameters' names.
+// Applies layers in turn. A ReLU is fused with the layer before it. A layer's name is the prefix of
+// its parameters' names.
 class Sequential : public Layer {
  public:
   template <class L, class... Args>

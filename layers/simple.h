@@ -33,7 +33,7 @@ class AveragePool : public Layer {
   Pool pool_;
 };
 
-// To images of `height` x `width` pixels, whatever comes in.
+// To images of `height` x `width` pixels, from any size.
 class AdaptiveAveragePool : public Layer {
  public:
   AdaptiveAveragePool(std::int64_t height, std::int64_t width) : height_(height), width_(width) {}

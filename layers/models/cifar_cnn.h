@@ -13,15 +13,15 @@ namespace tandem {
 // torch.nn.Sequential would name them: 0, 3, 6, 10 and 12.
 std::unique_ptr<Layer> cifar_cnn(const Shape& image, std::int64_t classes, std::uint64_t seed);
 
-// CIFAR100-Convex: the same net, in which only the last layer is trained. What comes before it
-// stays as the seed made it, or as a file of a trained net has it, so that the loss is convex.
+// CIFAR100-Convex: the same net with only its last layer trained, so that the loss is convex. The
+// layers before it keep the weights that the seed or a file of a trained net gives them.
 class CifarConvex : public Layer {
  public:
   static constexpr std::int64_t kFeatures = 64;
 
   CifarConvex(const Shape& image, std::int64_t classes, std::uint64_t seed);
 
-  // Takes images [n, h, w, c], or what features() has made of them: [n, 1, 1, kFeatures]. The
+  // Takes images [n, h, w, c], or the result of features() for them, [n, 1, 1, kFeatures]. The
   // fixed layers never change, so a program may run them once and train on their outputs.
   Var forward(Tape& tape, const Var& x) override;
   Var features(Tape& tape, const Var& images) { return fixed_.forward(tape, images); }

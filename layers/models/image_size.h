@@ -7,7 +7,7 @@
 
 namespace tandem {
 
-// Throws UserError if an image [h, w, c] has fewer than `least` pixels one way.
+// Throws UserError if an image [h, w, c] has fewer than `least` pixels in height or width.
 inline void require_image(const std::string& net, const Shape& image, std::int64_t least) {
   require(image.rank() == 3, "an image is [height, width, channels], not {}", image);
   if (image[0] < least || image[1] < least)

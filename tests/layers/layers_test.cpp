@@ -22,7 +22,7 @@ double variance_of(const std::vector<float>& values) {
 
 }  // namespace
 
-TEST_CASE("init: variances of He and Xavier, uniform and normal, also for filters") {
+TEST_CASE("init: variances of He, Xavier and LeCun, uniform and normal, also for filters") {
   const Shape matrix{300, 200};      // fan in 200, fan out 300
   const Shape filter{64, 3, 3, 32};  // fan in 288, fan out 576
   for (const bool uniform : {false, true}) {
@@ -39,6 +39,8 @@ TEST_CASE("init: variances of He and Xavier, uniform and normal, also for filter
   }
   CHECK(variance_of(initial_values(Init::he_normal_fan_out, filter, Random(5))) ==
         doctest::Approx(2.0 / 576).epsilon(0.04));
+  CHECK(variance_of(initial_values(Init::lecun_uniform, filter, Random(6))) ==
+        doctest::Approx(1.0 / 288).epsilon(0.04));
   CHECK(variance_of(initial_values(Init::zeros, matrix, Random(1))) == 0);
 }
 
