@@ -11,12 +11,12 @@
 namespace tandem {
 
 // `classes` is 10 (data_batch_1.bin … data_batch_5.bin, test_batch.bin) or 100 (train.bin,
-// test.bin; the fine labels). Throws UserError with the path for what is missing or broken.
+// test.bin; the fine labels). Throws UserError with the path if a file is missing or broken.
 DataSplit load_cifar(int classes, const std::filesystem::path& folder);
 
-// What `--data` means: a folder, "synthetic" (synthetic_objects.h), or, when empty,
-// datasets/cifar-10 or datasets/cifar-100 if it is there, else the synthetic set; the description
-// says which one it became and why. Training images are padded, cropped and flipped (augment.h).
+// Opens what `--data` names: a folder or "synthetic" (synthetic_objects.h). If it is empty,
+// datasets/cifar-10 or datasets/cifar-100 if that exists, else the synthetic set. The description
+// says which one was taken and why. Training images are padded, cropped and flipped (augment.h).
 DataSplit open_cifar(int classes, const std::string& data);
 
 }  // namespace tandem

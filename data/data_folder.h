@@ -1,4 +1,4 @@
-// Folders with data sets, as people name them on the command line.
+// Data folders that users name on the command line.
 #pragma once
 
 #include <filesystem>
@@ -18,8 +18,8 @@ inline bool is_folder(const std::filesystem::path& path) {
 inline void require_data_folder(const std::filesystem::path& folder, const std::string& usual) {
   if (is_folder(folder)) return;
   std::error_code error;
-  throw UserError("the data folder {} {}; `make data` makes {}", folder.string(),
-                  std::filesystem::exists(folder, error) ? "is no folder" : "does not exist",
+  throw UserError("the data folder {} {}; `make data` creates {}", folder.string(),
+                  std::filesystem::exists(folder, error) ? "is not a folder" : "does not exist",
                   usual);
 }
 

@@ -29,14 +29,14 @@ class Dataset {
   virtual Dtype dtype() const { return Dtype::u8; }
 
   // Writes the bytes of sample `index`, row by row, channels interleaved; returns its label.
-  // `random` is there for training, and null for testing. A set whose images come in many sizes
-  // uses it to cut them to image_shape(); the others take nothing from it. For testing only, the
-  // label may be kLeftOut: the sample does not count.
+  // `random` is set in training and null in testing. A set with images of many sizes uses it to
+  // crop them to image_shape(); other sets ignore it. In testing, the label may be kLeftOut: the
+  // sample is not counted.
   virtual std::int32_t read(std::int64_t index, std::span<std::uint8_t> bytes,
                             Random* random) const = 0;
 
-  // A hash that tells this set from others, in a moment: the same for the same data on every
-  // machine, wherever they lie. Unless a set knows better, of some samples spread over it.
+  // A quick hash that distinguishes this set from others. It is the same for the same data on every
+  // machine and at every path. By default it covers some samples spread over the set.
   virtual std::uint64_t fingerprint() const;
 };
 
@@ -52,7 +52,7 @@ class InMemoryDataset : public Dataset {
   std::int64_t classes() const override { return classes_; }
   std::int32_t read(std::int64_t index, std::span<std::uint8_t> pixels,
                     Random* random) const override;
-  std::uint64_t fingerprint() const override;  // of all labels, too
+  std::uint64_t fingerprint() const override;  // also covers all labels
 
   std::span<const std::uint8_t> pixels() const { return pixels_; }
 
@@ -62,7 +62,7 @@ class InMemoryDataset : public Dataset {
   std::vector<std::uint8_t> pixels_, labels_;
 };
 
-// Samples of f32 that fit in memory, such as what the fixed layers of a net make of images.
+// Samples of f32 that fit in memory, such as the outputs of a net's fixed layers.
 class FeatureDataset : public Dataset {
  public:
   // `values` holds labels.size() samples of `shape`, one after the other.
@@ -75,7 +75,7 @@ class FeatureDataset : public Dataset {
   Dtype dtype() const override { return Dtype::f32; }
   std::int32_t read(std::int64_t index, std::span<std::uint8_t> bytes,
                     Random* random) const override;
-  // Of all labels alone: processors of different makes may compute values that differ in rounding.
+  // Covers only the labels: values may differ in rounding between processors.
   std::uint64_t fingerprint() const override;
 
  private:
@@ -89,19 +89,19 @@ class FeatureDataset : public Dataset {
 struct Normalisation {
   std::vector<float> mean, deviation;
 };
-ByteScale byte_scale(const Normalisation& normalisation);  // the same for pixels as they are read
+ByteScale byte_scale(const Normalisation& normalisation);  // the same for pixels of 0 to 255
 Normalisation measure_normalisation(const InMemoryDataset& dataset);
-Normalisation imagenet_normalisation();  // what everybody uses for photographs
+Normalisation imagenet_normalisation();  // the usual one for photographs
 
-// What an application trains and tests on.
+// The data that an application trains and tests on.
 struct DataSplit {
   std::shared_ptr<const Dataset> train, test;
-  Normalisation normalisation;  // of the training images, for both; none for values of f32
+  Normalisation normalisation;  // of the training images, used for both; none for f32
   std::string description;      // which data, and why, for a person
   Augment augment = {};         // of the training images; may be empty
-  int loader_threads = 1;       // that suit the set, for all workers of this machine together
-  std::shared_ptr<const SkippedFiles> skipped = {};  // null: none can be
-  std::vector<std::string> left_out = {};  // files that are not used, a line for a person each
+  int loader_threads = 1;       // suitable number, for all workers of this machine together
+  std::shared_ptr<const SkippedFiles> skipped = {};  // null if no file can be skipped
+  std::vector<std::string> left_out = {};            // files that are not used, one line each
 };
 
 }  // namespace tandem

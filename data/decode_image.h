@@ -19,10 +19,10 @@ struct Image {
 // More than most cameras take. Decoding needs at most 32 bytes of memory per pixel, and usually 6.
 inline constexpr std::int64_t kMaxPixels = 64'000'000;
 
-// The type is told by the contents, not by the name. Grey and CMYK become RGB, transparency is
-// dropped, 16 bits become 8. The image is not turned, whatever its Exif data say. Throws UserError
-// with the path for what cannot be read, is broken or has more pixels than `max_pixels`. May be
-// called on several threads at once.
+// The contents determine the type, not the name. Grey and CMYK become RGB, transparency is dropped,
+// 16 bits become 8. Exif orientation is ignored. Throws UserError with the path if the file cannot
+// be read, is broken or has more than `max_pixels` pixels. May be called on several threads at
+// once.
 Image decode_image(const std::filesystem::path& path, std::int64_t max_pixels = kMaxPixels);
 
 }  // namespace tandem

@@ -14,8 +14,8 @@ struct IdxFile {
 };
 
 // Reads a file, plain or gzip, that must hold `rank` sizes and exactly the bytes they promise.
-// Anything else throws UserError with the path in it. Sizes are checked against what the file can
-// hold before memory is taken.
+// Anything else throws UserError with the path in it. Sizes are checked against the file's size
+// before memory is allocated.
 IdxFile read_idx(const std::filesystem::path& path, int rank);
 
 }  // namespace tandem

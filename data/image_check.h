@@ -1,6 +1,6 @@
-// What can be told about a JPEG or PNG file before its pixels are decoded. stb_image trusts files:
-// it takes Huffman tables that overflow its own, uses tables that were never defined, and does not
-// look at checksums. So every file is walked through, marker by marker or chunk by chunk, first.
+// Checks of JPEG and PNG files before their pixels are decoded. stb_image trusts files: it accepts
+// Huffman tables that overflow its own, uses tables that were never defined, and ignores checksums.
+// So every file is first checked marker by marker or chunk by chunk.
 #pragma once
 
 #include <cstddef>
@@ -21,16 +21,16 @@ struct ImageHeader {
 
 struct JpegHeader : ImageHeader {
   int components = 0;
-  // Where Adobe's marker says how colours were transformed; 0: there is no such marker.
+  // Position of the colour transform in Adobe's marker; 0 if there is no such marker.
   std::size_t adobe_transform_at = 0;
 };
 
 bool is_jpeg(std::span<const std::uint8_t> file);
 bool is_png(std::span<const std::uint8_t> file);
 
-// Walks through all segments as stb_image does, so that it meets none that was not checked: sizes
-// fit, Huffman tables have at most 256 codes and are there when a scan uses them, and every
-// component is in a scan. Throws BrokenImage.
+// Walks through all segments in the same way as stb_image, so that stb_image meets only checked
+// ones. Sizes must fit, Huffman tables have at most 256 codes and exist when a scan uses them, and
+// every component is in a scan. Throws BrokenImage.
 JpegHeader check_jpeg(std::span<const std::uint8_t> file);
 
 // Checks the sizes, checksums and names of all chunks. Throws BrokenImage.

@@ -1,4 +1,4 @@
-// The list of the images of half a set: FOLDER/CLASS/*.jpg.
+// The images of a training or test set: FOLDER/CLASS/*.jpg.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,8 @@ class ImageList {
  private:
   std::filesystem::path folder_;
   std::vector<std::string> classes_;
-  // A million short strings would take thrice the memory.
-  std::string names_;                // one behind the other
+  // A million short strings would take three times the memory.
+  std::string names_;                // concatenated
   std::vector<std::size_t> begins_;  // of each name, and the end of the last
   std::vector<std::int32_t> labels_;
   LeftOutFiles left_out_;

@@ -1,5 +1,5 @@
-// Files beside the images of a set that are not used, so that nobody trains on half a set without
-// knowing.
+// Counts the files in a set's folder that are not used, so that nobody unknowingly trains on half a
+// set.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ namespace tandem {
 
 class LeftOutFiles {
  public:
-  // Of a file, or of all files in a folder and below it. What systems leave in folders (names with
-  // a dot in front, Thumbs.db) is passed over. Throws std::filesystem::filesystem_error.
+  // Adds a file, or all files in and below a folder. Files that systems leave in folders (names
+  // with a leading dot, Thumbs.db) are ignored. Throws std::filesystem::filesystem_error.
   void add(const std::filesystem::directory_entry& entry);
   void add_folder(const std::filesystem::directory_entry& entry);
 

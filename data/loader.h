@@ -1,6 +1,6 @@
-// Makes batches in the background. Threads of the loader's own read, augment and normalise the
-// next batches while the worker computes. They share the samples of a batch, oldest batch first,
-// so that batches come out in order, and what is in them does not depend on the threads.
+// Prepares batches in the background. The loader's own threads read, augment and normalise the next
+// batches while the worker computes. They share the samples of a batch, oldest batch first. So
+// batches come out in order, and their contents do not depend on the threads.
 #pragma once
 
 #include <array>
@@ -33,13 +33,13 @@ struct LoaderOptions {
   std::int64_t workers = 1;
   std::int64_t rank = 0;
   Augment augment = {};  // may be empty
-  bool bytes = false;    // leave pixels as u8: whoever uses them normalises them
-  int threads = 1;       // that read; more than one pays where images must be decoded
+  bool bytes = false;    // leave pixels as u8; the user of the batch normalises them
+  int threads = 1;       // reading threads; more than one pays if images must be decoded
 };
 
 class Loader {
  public:
-  // `host` is a CPU device: the worker's own, or the place from which a GPU is fed.
+  // `host` is a CPU device: the worker's own, or host memory from which a GPU is fed.
   Loader(std::shared_ptr<const Dataset> dataset, const Normalisation& normalisation,
          const Device& host, const LoaderOptions& options);
   ~Loader();
@@ -49,12 +49,12 @@ class Loader {
   std::int64_t samples() const { return dataset_->size(); }
   std::int64_t batches_per_epoch() const { return plan_.batches_per_epoch(); }
 
-  // The next batch, epoch after epoch, without end. Waits if it is not ready; throws what went
-  // wrong in making it: of several failures, that of the sample which comes first.
+  // The next batch, epoch after epoch, without end. Waits if it is not ready. If preparing it
+  // failed, throws the exception of the first sample that failed.
   Batch next();
 
  private:
-  // A batch in the making, or made.
+  // A batch, ready or in preparation.
   struct Slot {
     Batch batch;
     std::int64_t epoch = 0;
@@ -73,7 +73,7 @@ class Loader {
   };
 
   void produce(const std::stop_token& stop);
-  Claim claim(const std::stop_token& stop);  // no slot: time to stop
+  Claim claim(const std::stop_token& stop);  // no slot if the loader stops
   void open_slot();
   void fill(Slot& slot, std::size_t i, std::span<std::uint8_t> pixels) const;
   void finish(const Claim& claim, std::exception_ptr failure, std::size_t failed);
@@ -82,7 +82,7 @@ class Loader {
   Device host_;
   LoaderOptions options_;
   BatchPlan plan_;
-  bool as_read_;                       // samples are handed out as the set has them
+  bool as_read_;                       // samples are passed on unchanged
   std::vector<float> scale_, offset_;  // else value = pixel · scale + offset; for a row's bytes
 
   // The slots from `oldest_` on are in use, `count_` of them; samples are claimed in the newest.
@@ -96,7 +96,7 @@ class Loader {
   std::int64_t epoch_ = -1, batch_ = 0;
   std::vector<std::int64_t> order_;  // of the epoch
 
-  std::vector<std::jthread> threads_;  // last: they start when all else is there
+  std::vector<std::jthread> threads_;  // last, so that they start after all else is constructed
 };
 
 }  // namespace tandem

@@ -11,9 +11,9 @@ namespace tandem {
 // The four IDX files, plain or .gz, of MNIST or Fashion-MNIST in `folder`.
 DataSplit load_mnist(const std::filesystem::path& folder);
 
-// What `--data` means: a folder, "synthetic" (synthetic_digits.h), or, when empty, the first that
-// is there of datasets/mnist, datasets/fashion-mnist and the synthetic set; the description says
-// which one it became and why.
+// Opens what `--data` names: a folder or "synthetic" (synthetic_digits.h). If it is empty, the
+// first that exists of datasets/mnist, datasets/fashion-mnist and the synthetic set. The
+// description says which one was taken and why.
 DataSplit open_mnist(const std::string& data);
 
 }  // namespace tandem

@@ -1,5 +1,5 @@
-// Input files are regular files: a folder, a pipe or a device given by mistake is refused, not
-// waited for.
+// Input files must be regular files: a folder, a pipe or a device given by mistake is refused
+// instead of read.
 #pragma once
 
 #include <cstdint>

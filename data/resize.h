@@ -1,5 +1,5 @@
-// Scaling images, with the bilinear filter that is widened where an image becomes smaller, so that
-// every pixel counts (as in the Pillow library: other scaling costs accuracy in nets).
+// Scales images with a bilinear filter. The filter is widened where an image becomes smaller, so
+// that every pixel counts, as in the Pillow library. (Other scaling costs a net accuracy.)
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct Window {
   std::int64_t top, left, height, width;
 };
 
-// What `window` shows of the view scaled to height × width; only that is computed. `out` takes
+// The part `window` of the view scaled to height × width; nothing else is computed. `out` takes
 // window.height · window.width · 3 bytes. Exact integer arithmetic: the same bits everywhere.
 void resize(const ImageView& view, std::int64_t height, std::int64_t width, const Window& window,
             std::span<std::uint8_t> out);

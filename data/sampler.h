@@ -1,5 +1,5 @@
 // Which samples make up which batch. A pure function of the seed, the epoch and the iteration, so
-// that every worker knows its part without asking, and a resumed run continues in place.
+// every worker knows its part without asking, and a resumed run continues at the same sample.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,8 @@
 
 namespace tandem {
 
-// Part `i` of `count` things shared by `parts`: consecutive, sizes differing by at most one.
+// Part `i` of `count` items divided into `parts`. Parts are consecutive, and their sizes differ by
+// at most one.
 struct Part {
   std::int64_t begin, end;
   std::int64_t size() const { return end - begin; }
@@ -17,12 +18,12 @@ Part part_of(std::int64_t count, std::int64_t parts, std::int64_t i);
 // 0 … size-1 in the order of an epoch: shuffled by (seed, epoch).
 std::vector<std::int64_t> shuffled_order(std::int64_t size, std::uint64_t seed, std::int64_t epoch);
 
-// Cuts epochs into global batches and a global batch into one consecutive part per worker. Thus p
-// workers see in every iteration exactly the samples that one worker would see.
+// Divides an epoch into global batches, and a global batch into one consecutive part per worker. So
+// in every iteration p workers together see exactly the samples that one worker would see.
 struct BatchPlan {
   std::int64_t samples;
   std::int64_t batch;  // global
-  bool drop_last;      // leave out a short last batch; else it is used, short
+  bool drop_last;      // drop a short last batch; otherwise use it
   std::int64_t workers = 1;
   std::int64_t rank = 0;
 

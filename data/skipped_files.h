@@ -1,4 +1,4 @@
-// The broken files that were left out of a run, as they are found while it reads. Thread-safe.
+// Collects the broken files that a run has skipped. Thread-safe.
 #pragma once
 
 #include <mutex>
@@ -9,7 +9,7 @@ namespace tandem {
 
 class SkippedFiles {
  public:
-  // What is wrong with a file, naming it. The same is kept once, however often it is met.
+  // Adds a message that names the file and its defect. A repeated message is kept once.
   void add(const std::string& what) {
     const std::lock_guard lock(mutex_);
     all_.insert(what);

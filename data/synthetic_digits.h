@@ -1,5 +1,5 @@
-// Digits drawn by program: always there, learnable, not trivial. Every image is a stroke drawing
-// of a digit, shifted, turned, slanted, scaled, with a pen of varying width, and with noise.
+// Generated digits: always available, learnable, not trivial. Every image shows the strokes of a
+// digit, shifted, rotated, slanted and scaled, with varying line width and noise.
 #pragma once
 
 #include <cstdint>

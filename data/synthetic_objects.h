@@ -1,6 +1,6 @@
-// Coloured objects drawn by program, in the shape of CIFAR: always there, learnable, not trivial.
-// An image shows an object of some shape, colour and texture, moved, turned and scaled, in front
-// of a background of any colour with clutter on it, under light that varies, and with noise.
+// Generated coloured objects with the image shape of CIFAR: always available, learnable, not
+// trivial. An image shows an object of some shape, colour and texture, shifted, rotated and scaled,
+// on a cluttered background of any colour, with varying light and noise.
 #pragma once
 
 #include <cstdint>

