@@ -1,13 +1,13 @@
-// Lossy compression of gradients, embedded in the ring (Pipe-SGD, section 3.2): every hop sends
-// compressed bytes and does decompress, add and compress again, in f32.
+// Lossy compression of gradients, embedded in the ring (Pipe-SGD, section 3.2): every hop receives
+// compressed bytes, decompresses, adds in f32 and compresses again.
 //
 // A run of `count` elements begins at a block boundary of the flat gradient; its last block may be
-// short. Compressing it gives bytes(count) bytes, whatever the values are, so that both ends of a
-// message know its size. What has been compressed and decompressed once does not change when that
-// is done again. Calls are const and may come from any thread.
+// short. Compressing it gives bytes(count) bytes for any values, so both ends of a message know its
+// size. Compression is idempotent: compressing decompressed values again does not change them.
+// Calls are const and may come from any thread.
 //
-// NaN and infinity stay visible: where the input has one, what is decompressed is not finite (for
-// quant8 in the whole block). They never become an ordinary number.
+// NaN and infinity stay visible: they decompress to values that are not finite (for quant8, the
+// whole block). They never become an ordinary number.
 #pragma once
 
 #include <cstddef>
@@ -27,24 +27,24 @@ class Compressor {
 
   virtual const char* name() const = 0;
   virtual std::size_t bytes(std::int64_t count) const = 0;
-  virtual Packing packing() const = 0;  // the same, done by a device
+  virtual Packing packing() const = 0;  // the same format, written by a device
   bool lossless() const { return packing() == Packing::none; }
 
   virtual void compress(std::span<const float> values, std::span<std::byte> packed) const = 0;
   virtual void decompress(std::span<const std::byte> packed, std::span<float> values) const = 0;
 
-  // One hop of the ring: packed = compress(decompress(received) + values), without a detour
-  // through memory. `packed` may be `received`.
+  // One hop of the ring: packed = compress(decompress(received) + values), in one pass. `packed`
+  // may be `received`.
   virtual void add(std::span<const std::byte> received, std::span<const float> values,
                    std::span<std::byte> packed) const = 0;
 };
 
-// Each in the file of its name.
+// Each is in the file of its name.
 std::unique_ptr<Compressor> make_none();
 std::unique_ptr<Compressor> make_trunc16();
 std::unique_ptr<Compressor> make_quant8();
 
-// The same by name; UserError if it is none of these.
+// By name; throws UserError for any other name.
 const std::vector<std::string>& compressor_names();
 std::unique_ptr<Compressor> make_compressor(const std::string& name);
 

@@ -1,4 +1,4 @@
-// Measures what the timing model needs to know of the transport in use, in a fraction of a second.
+// Measures the constants of the timing model on the transport in use, in a fraction of a second.
 #pragma once
 
 #include "dist/compress/compressor.h"
@@ -7,8 +7,8 @@
 
 namespace tandem {
 
-// Ranks 0 … ranks-1 call it together; all get the same answer, the mean over the ranks. Gradients
-// are compressed on the host, or else where they are: then that is not in the answer.
+// Ranks 0 … ranks-1 must all call it; all get the same result, the mean over the ranks. It includes
+// the time of compression if that is done `on_host`, and not if a device does it.
 NetworkCost calibrate(Transport& transport, int ranks, const Compressor& compressor, bool on_host);
 
 }  // namespace tandem

@@ -1,5 +1,5 @@
-// Clocks of different machines begin at different times. To compare what two ranks have measured,
-// their clocks are set against each other once.
+// The clocks of different machines start at different times. To compare the times of two ranks, the
+// offset between their clocks is measured once.
 #pragma once
 
 #include "base/clock.h"
@@ -7,8 +7,8 @@
 
 namespace tandem {
 
-// What this rank's clock must be moved by to show the time of rank 0's. All ranks must call it
-// together. Zero for ranks that share a machine with rank 0.
+// What to add to this rank's clock to get rank 0's. All ranks must call it. Zero for ranks on rank
+// 0's machine.
 Clock::duration clock_offset(Transport& transport);
 
 }  // namespace tandem

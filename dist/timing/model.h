@@ -1,5 +1,5 @@
-// The timing models of the Pipe-SGD paper, section 3.1: what an iteration takes (Eq. 2 to 6 without
-// the factor T). Seconds and bytes.
+// The timing models of the Pipe-SGD paper, section 3.1: the time of an iteration (Eq. 2 to 6
+// without the factor T), in seconds and bytes.
 #pragma once
 
 #include <algorithm>
@@ -8,15 +8,15 @@
 
 namespace tandem {
 
-// What a transport costs, measured by calibrate().
+// The cost of a transport, measured by calibrate().
 struct NetworkCost {
   double alpha = 0;  // latency of a message
   double beta = 0;   // per byte on the wire, while all ranks send around the ring
-  double gamma = 0;  // per byte of f32 gradient: to add it; on a CPU also to compress it and back
-  double sync = 0;   // S: for all ranks to wait for each other
+  double gamma = 0;  // per byte of f32 gradient: to add it; on a CPU also to (de)compress it
+  double sync = 0;   // S: the time of a barrier
 };
 
-// What a worker computes.
+// The computation time of a worker.
 struct ComputeCost {
   double update = 0, forward = 0, backward = 0;
   double all() const { return update + forward + backward; }
@@ -34,9 +34,9 @@ inline double ring_time_in_pieces(const NetworkCost& c, int p, double n, double 
   return ring_time(c, p, n, n_wire) + (pieces - 1) * (2 * (p - 1) * c.alpha + c.sync);
 }
 
-// A parameter server (not in the paper): it takes in the gradients of p workers while it sends
-// their weights, and the longer of the two counts; then two latencies. With more servers than
-// workers, it is the workers' cards that have most to do.
+// A parameter server (not in the paper). It receives the gradients of p workers while it sends
+// their weights; the longer of the two counts, plus two latencies. With more servers than workers,
+// the workers' NICs (network cards) are the bottleneck.
 inline double server_time(const NetworkCost& c, int p, int servers, double n, double n_wire) {
   const double per_server = static_cast<double>(p) / servers;
   return 2 * c.alpha + std::max(n, n_wire) * std::max(1.0, per_server) * c.beta +
@@ -58,17 +58,17 @@ inline double pipe_iteration(const ComputeCost& compute, double communication) {
   return std::max(compute.all(), communication);
 }
 
-// All that a prediction is made from.
+// The input of a prediction.
 struct ModelInput {
   std::string algo;  // as --algo
   int workers = 1, servers = 1, pipe_k = 2;
-  ComputeCost compute;  // of the slowest worker, who sets the pace
+  ComputeCost compute;  // of the slowest worker, which sets the pace
   NetworkCost network;
   double gradient_bytes = 0, wire_bytes = 0;  // n and n_wire
-  double closed = 0;  // share of the iterations before a pipeline opens, which are d-sync's
+  double closed = 0;  // share of the iterations before the pipeline opens, which are d-sync
 };
 
-// What the model says an iteration takes; nothing for an algorithm that has none.
+// The predicted time of an iteration; nothing for an algorithm without a model.
 inline std::optional<double> predicted_iteration(const ModelInput& m) {
   if (m.algo == "ps-sync")
     return sync_iteration(

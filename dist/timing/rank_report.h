@@ -1,4 +1,4 @@
-// What a rank has measured of itself, to be sent to rank 0 at the end.
+// A rank's measurements, sent to rank 0 at the end.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ struct RankReport {
   double communication(SpanKind kind) const {
     return communication_s[static_cast<std::size_t>(kind)];
   }
-  // Everything but waiting for others.
+  // All time except waiting for others.
   double computing() const;
   double communicating() const;
 

@@ -1,9 +1,9 @@
-// Spans: named, timed intervals on one thread. They make the breakdown in the summary and the
-// timeline of --trace.
+// Spans: named, timed intervals on one thread. The summary's breakdown and the timeline of --trace
+// are made of them.
 //
-// Where a GPU computes, its thread only queues work. The spans of that work are then timed by the
-// GPU itself, with events, and known when it is done: settle() enters them. What lies between them
-// is waiting, for the next batch or for the communication thread.
+// If a GPU computes, the worker's thread only queues work. The GPU's events then time the spans of
+// that work, and settle() enters them when it is done. The gaps between them are waiting, for the
+// next batch or for the communication thread.
 #pragma once
 
 #include <array>
@@ -31,7 +31,7 @@ enum class SpanKind : std::uint8_t {
 inline constexpr std::array<const char*, 8> kSpanNames = {
     "data", "forward", "backward", "update", "compress", "sum", "communicate", "wait"};
 
-// What adding is, of what this compressor makes of gradients.
+// The kind of span that adding gradients is, for a lossless or a lossy compressor.
 inline SpanKind adding(bool lossless) { return lossless ? SpanKind::sum : SpanKind::compress; }
 
 // The spans of one thread. Cheap enough to stay on: two clock readings and two additions each.
@@ -43,8 +43,7 @@ class Spans {
     Clock::time_point begin, end;
   };
 
-  // Measures from its construction to its end. The time of a span inside another one counts for
-  // the inner one alone.
+  // Measures from construction to destruction. Time in nested spans counts only for the inner span.
   class Scope {
    public:
     Scope(Spans& spans, SpanKind kind)
@@ -68,20 +67,20 @@ class Spans {
     friend Spans;
     Spans& spans_;
     SpanKind kind_;
-    EventPtr queued_;  // where a GPU does it
+    EventPtr queued_;  // if a GPU does the work
     Scope* outer_;
     Clock::time_point begin_;
     double inside_ = 0;  // seconds that spans inside this one have taken
   };
 
-  // Of all spans since the first iteration that counts.
+  // The total of all spans since the first counted iteration.
   double seconds(SpanKind kind) const { return seconds_[static_cast<std::size_t>(kind)]; }
   void count_from(std::int64_t iteration) { first_counted_ = iteration; }
 
-  // From now on forward, backward and update are timed by this GPU, which has nothing to do now. To
-  // be called again after anything that is not to be counted as waiting. It must outlive the spans.
+  // From now on, this GPU times forward, backward and update. It must be idle now, and outlive the
+  // spans. Call this again after anything that should not count as waiting.
   void follow(DeviceQueue& device);
-  // Enters what the GPU has done, up to this iteration. It must be done.
+  // Enters the GPU's spans up to this iteration, whose work must be done.
   void settle(std::int64_t iteration);
 
   // Also keeps every span, for the timeline.
@@ -90,7 +89,7 @@ class Spans {
   void set_iteration(std::int64_t iteration) { iteration_ = iteration; }
 
  private:
-  // Of work that the GPU has been given.
+  // A span of work queued on the GPU.
   struct Queued {
     SpanKind kind;
     std::int64_t iteration;
@@ -118,7 +117,7 @@ class Spans {
 
   DeviceQueue* device_ = nullptr;
   std::deque<Queued> queued_;
-  EventPtr last_event_;  // the end of the newest span that is settled, and when that was
+  EventPtr last_event_;  // the end of the newest settled span, and its time
   Clock::time_point last_end_, data_begin_, data_end_;
 };
 

@@ -1,5 +1,5 @@
-// What programs ask of all ranks now and then: totals, results, a common start. Simple rather than
-// fast: everything goes through rank 0. Ranks 0 … ranks-1 take part and call together.
+// Occasional collective operations: totals, results, barriers. They are simple rather than fast:
+// everything goes through rank 0. Ranks 0 … ranks-1 take part, and all of them must call.
 #pragma once
 
 #include <cstddef>
@@ -15,15 +15,14 @@ void sum_over_ranks(Transport& transport, int ranks, std::span<double> values);
 
 void barrier(Transport& transport, int ranks);
 
-// At the end of a job, on all ranks: waits until all are there, as long as those that are not are
-// seen to work. The first may still be writing files, or waiting for somebody to read what it
-// prints.
+// At the end of a job, on all ranks: waits until all have called, as long as the others are seen to
+// work. A rank may still be writing files, or waiting for a reader of its output.
 void wait_for_all(Transport& transport);
 
 using Bytes = std::vector<std::byte>;
-// On rank 0 what every rank has given, by rank; empty elsewhere.
+// Returns the bytes of every rank, by rank, on rank 0; empty elsewhere.
 std::vector<Bytes> gather(Transport& transport, int ranks, const Bytes& own);
-// Everywhere what rank 0 has.
+// Copies rank 0's bytes to all ranks.
 void broadcast(Transport& transport, int ranks, Bytes& bytes);
 
 }  // namespace tandem

@@ -1,4 +1,4 @@
-// What a transport is slowed down to: the speed of an emulated network card.
+// The speed of an emulated NIC (network card).
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ struct LinkSpeed {
   bool limited() const { return bytes_per_s > 0; }
 };
 
-// What parse_link() takes, for a sentence: "must be …".
+// What parse_link() accepts, for a message that says "must be …".
 inline constexpr const char* kLinkForms =
     "none, 1gbe, 10gbe, 25gbe, 100gbe or a rate (1kbit to 10000gbit) with or without a latency "
     "(up to 10s), such as 2.5gbit/80us";

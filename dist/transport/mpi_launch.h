@@ -1,4 +1,4 @@
-// What mpiexec has told this process by its environment, before MPI is started.
+// What mpiexec has put into this process's environment; known before MPI is initialised.
 #pragma once
 
 #include <optional>
@@ -11,13 +11,13 @@ struct MpiLaunch {
   int local_rank = 0;  // among them
 };
 
-// A number that the launcher has put into the environment; -1 if it has not.
+// A number from the launcher's environment variable; -1 if it is not set.
 int env_number(const char* variable);
 
 // Nothing without a launcher.
 std::optional<MpiLaunch> mpi_launch();
 
-// Whether this process speaks for all of them: the first one, or the only one.
+// Whether this process reports for all: the first rank, or the only process.
 inline bool is_first_rank() { return mpi_launch().value_or(MpiLaunch{}).rank == 0; }
 
 }  // namespace tandem

@@ -1,6 +1,6 @@
-// Ranks that are processes started by mpiexec (MPICH's or Open MPI's). One thread per process
-// makes all calls of MPI: the one that opens the transport. In a build without MPI, mpi_stub.cpp
-// takes the place of mpi_transport.cpp.
+// Ranks that are processes started by mpiexec (MPICH's or Open MPI's). One thread per process makes
+// all MPI calls: the one that opens the transport. A build without MPI uses mpi_stub.cpp instead of
+// mpi_transport.cpp.
 #pragma once
 
 #include <memory>
@@ -11,22 +11,22 @@
 
 namespace tandem {
 
-// Starts MPI, with this thread as the one that communicates. UserError if the launcher belongs to
+// Initialises MPI; this thread makes all further calls. Throws UserError if the launcher belongs to
 // another MPI than the one that Tandem was built with.
 std::unique_ptr<Transport> open_mpi();
 
-// Whether MPI has not been started yet, and can be.
+// Whether MPI can be initialised and has not been yet.
 bool can_start_mpi();
 
-// Ends MPI. All ranks must have come to their end (wait_for_all). The transport may not be used any
-// more.
+// Finalises MPI. All ranks must have reached the end (wait_for_all). The transport may no longer be
+// used.
 void close_mpi();
 
 // Ends the whole job at once, with this exit status.
 [[noreturn]] void abort_mpi(int status);
 
-// MPI's own all-reduce over all ranks, to measure ours beside it. Waiting spins, or tests and
-// yields as ours does.
+// MPI's own all-reduce over all ranks, to compare ours with. It waits by spinning, or by testing
+// and yielding as ours does.
 enum class MpiWait { spins, yields };
 void mpi_allreduce(std::span<float> values, MpiWait wait);
 

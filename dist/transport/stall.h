@@ -1,8 +1,8 @@
-// Who holds up a rank that waits.
+// Finds the rank that others wait for.
 //
-// When one rank of a ring stands still, all of them wait: each for its neighbour, who is well and
-// waits too. So a rank that has waited for the stall timeout asks all others what they do. Those
-// that wait say for whom. The chain of who waits for whom ends at the rank that holds them up.
+// When one rank of a ring stalls, all of them wait, most for a neighbour that is healthy and waits
+// too. So a rank that has waited for the stall timeout asks all others what they are doing. Those
+// that wait say for whom. The chain of waits ends at the rank that causes them.
 #pragma once
 
 #include <span>
@@ -12,7 +12,7 @@
 
 namespace tandem {
 
-// A rank holds up the job; the message says which.
+// The job has stalled; the message names the rank that caused it.
 class Stalled : public SystemError {
  public:
   explicit Stalled(const std::string& message) : SystemError("{}", message) {}
@@ -23,13 +23,13 @@ struct HeldUp {
   By by;
   int rank = -1;  // which, unless they wait for each other
 };
-// By whom rank `self` is held up, which waits for `peer`; `signs` are those of all ranks. Where it
-// waits for any rank, one that works is enough to wait for.
+// Why rank `self`, which waits for `peer`, is held up; `signs` are those of all ranks. If it waits
+// for any rank, one that works is reason enough to keep waiting.
 HeldUp held_up_by(int self, int peer, std::span<const Sign> signs);
 
-// Waits until one of the requests is done. Throws Stalled, on one rank of the job, when that takes
-// longer than the stall timeout; where `patience` says so, only when it takes that long since
-// somebody was last seen to work on it.
+// Waits until one of the requests is done. If that takes longer than the stall timeout, throws
+// Stalled on one rank of the job. With Patience::while_others_work, the timeout counts from when
+// another rank was last seen to work.
 void wait_long(Transport& transport, std::span<Request* const> requests, Patience patience);
 
 }  // namespace tandem

@@ -16,8 +16,8 @@ namespace tandem {
 
 class ThreadsNetwork {
  public:
-  // What a core of the sender should have on its way: little enough to be in a cache still when the
-  // receiver reads it.
+  // How many bytes each of the sender's cores should have in flight: few enough to still be in a
+  // cache when the receiver reads them.
   static constexpr std::size_t kBytesPerCore = 1 << 20;
 
   explicit ThreadsNetwork(int size, std::size_t bytes_in_flight = kBytesPerCore);
@@ -27,7 +27,7 @@ class ThreadsNetwork {
   // The network as `rank` sees it; must not outlive the network.
   std::unique_ptr<Transport> transport(int rank);
 
-  // All waits of all ranks end with a JobFailed of this text. The first reason counts.
+  // All waits of all ranks end with JobFailed and this text. Only the first reason counts.
   void fail(const std::string& reason);
 
  private:
@@ -36,8 +36,8 @@ class ThreadsNetwork {
 
   void throw_failure();
 
-  // What was begun towards a rank and has not met its other half, oldest first. A rank also waits
-  // here, for anything of its own to be done.
+  // Sends and receives of a rank that have no counterpart yet, oldest first. The rank also waits
+  // here for its own operations.
   struct Mailbox {
     std::list<ThreadsOperation*> sends, receives;
   };
