@@ -10,7 +10,7 @@ namespace tandem {
 
 inline constexpr const char* kCifarHelp =
     "Folder with the binary files of the data set, or\n"
-    "objects drawn by program. Default: what `make data`\n"
+    "generated objects. Default: what `make data`\n"
     "has put into datasets/, else synthetic";
 
 // --dataset cifar10|cifar100, for AppHelp; `dataset` holds the default and must stay where it is.

@@ -21,8 +21,8 @@ struct ImageOptions {
 
 inline constexpr const char* kImagesHelp =
     "Folder with train/CLASS/*.jpg and val/CLASS/*.jpg (or\n"
-    ".jpeg, .png), or images made by program to measure\n"
-    "speed. Default: datasets/imagenet if it is there, else\n"
+    ".jpeg, .png), or generated images to measure speed.\n"
+    "Default: datasets/imagenet if it exists, else\n"
     "synthetic";
 
 // What --data means for photographs: a folder, "synthetic", or, when empty, datasets/imagenet if it

@@ -76,9 +76,8 @@ void add_options(CLI::App& app, const AppHelp& about, TrainOptions& o) {
   const Group training(app, o, "Training");
   training("--batch", "N", "Samples per iteration, over all workers");
   training("--epochs", "N",
-           "Passes over the training set; samples that do not fill\n"
-           "the last batch of an epoch are left out of it.\n"
-           "0: only test");
+           "Passes over the training set; an incomplete last batch\n"
+           "of an epoch is dropped. 0: only test");
   training("--iterations", "N", "Stop after N iterations instead of --epochs");
   training("--test-every", "N",
            "Test after every N iterations and at the end.\n"
@@ -86,20 +85,20 @@ void add_options(CLI::App& app, const AppHelp& about, TrainOptions& o) {
   training("--objective", "",
            "At every test, also compute the loss over the whole\n"
            "training set, without augmentation and dropout");
-  training("--seed", "N", "Decides initial weights, data order and dropout");
-  training("--label-smoothing", "X", "Share of the target spread evenly over all classes");
+  training("--seed", "N", "Determines initial weights, data order and dropout");
+  training("--label-smoothing", "X", "Share of the target that is spread over all classes");
 
   const Group optimizer(app, o, "Optimizer (SGD)");
   optimizer("--lr", "X", "Learning rate");
   optimizer("--momentum", "X", "0 for plain SGD");
   optimizer("--nesterov", "", "Nesterov's variant of momentum");
-  optimizer("--weight-decay", "X", "Added to the gradient, times the weight");
+  optimizer("--weight-decay", "X", "Times the weight, added to the gradient");
   optimizer("--lr-schedule", "NAME",
             "constant; step: multiplied by --lr-step-factor\n"
             "every --lr-step-epochs; cosine: falls to 0 at the end");
   optimizer("--lr-step-epochs", "N", "See --lr-schedule");
   optimizer("--lr-step-factor", "X", "See --lr-schedule");
-  optimizer("--lr-warmup-iterations", "N", "Begin with a linear rise to the rate");
+  optimizer("--lr-warmup-iterations", "N", "Begin with a linear rise of the rate");
 
   const Group workers(app, o, "Workers");
   workers("--algo", "NAME",
@@ -110,9 +109,9 @@ void add_options(CLI::App& app, const AppHelp& about, TrainOptions& o) {
           "Default: single, or d-sync for several workers");
   workers("--workers", "N",
           "Model replicas that share every batch, as threads of\n"
-          "this process. Where a batch does not divide evenly,\n"
-          "the first workers take one sample more; every sample\n"
-          "counts alike. Default: 1; under mpiexec its processes");
+          "this process. If a batch does not divide evenly, the\n"
+          "first workers take one sample more; all samples have\n"
+          "equal weight. Default: 1; under mpiexec its processes");
   workers("--servers", "N",
           "Ranks that hold the weights for ps-sync, beside the\n"
           "workers; each has its part of the blocks");
@@ -130,28 +129,28 @@ void add_options(CLI::App& app, const AppHelp& about, TrainOptions& o) {
           "2.5gbit/80us");
   workers("--verify-every", "N",
           "Compare the weights of all workers after every N\n"
-          "iterations and at the end; the run ends where they\n"
+          "iterations and at the end; the run ends if they\n"
           "differ. 0: never. Default: at every test");
-  workers("--stall-timeout", "SECONDS", "Give up when another rank is silent for so long");
+  workers("--stall-timeout", "SECONDS", "Give up when another rank is silent for this long");
   workers("--threads", "N",
           "Compute threads per worker; results do not depend on\n"
-          "it. Default: this machine's cores over the ranks on it");
+          "it. Default: the machine's cores divided by its ranks");
 
   const Group device(app, o, "Device");
   device("--device", "NAME",
-         "cpu, or cuda: an NVIDIA GPU. Workers of one process and\n"
-         "ranks of one machine take its GPUs in turn, and share\n"
-         "them where there are fewer");
+         "cpu, or cuda: an NVIDIA GPU. The workers or ranks of a\n"
+         "machine take its GPUs in turn, and share them if there\n"
+         "are fewer GPUs");
   device("--precision", "NAME",
          "fp32; tf32: products round f32 to 10 bits of mantissa;\n"
          "bf16: activations and products in 16 bits, weights\n"
-         "and all sums in f32. The CPU has fp32");
+         "and all sums in f32. The CPU supports fp32 only");
   device("--graphs", "on|off",
-         "cuda: record a step once and replay it, which spares\n"
+         "cuda: record a step once and replay it, which saves\n"
          "the host most of its work");
   device("--deterministic", "",
-         "cuda: the same seed gives the same bits every time,\n"
-         "somewhat slower. (The CPU always does.)");
+         "cuda: the same seed gives the same bits every time, at\n"
+         "some cost in speed. (The CPU is always deterministic.)");
 
   const Group files(app, o, "Files");
   files("--data", "DIR|synthetic", about.data.c_str());
@@ -160,15 +159,15 @@ void add_options(CLI::App& app, const AppHelp& about, TrainOptions& o) {
         "BF16 or F64)");
   files("--save", "FILE",
         "Write the final weights (safetensors; PyTorch's names).\n"
-        "Here and below, - is standard output; what is printed\n"
-        "for people then goes to stderr");
+        "Here and below, - is standard output; progress output\n"
+        "then goes to stderr");
   files("--metrics", "FILE", "Write loss, rate and times per iteration (JSON lines)");
   files("--summary", "FILE", "Write the results (one JSON object)");
   files("--trace", "FILE",
         "Write the timeline of all threads (Chrome's format;\n"
         "open it with ui.perfetto.dev)");
   files("--timeline", "", "Print two iterations of worker 0 as letters at the end");
-  files("--quiet", "", "Print nothing but errors");
+  files("--quiet", "", "Print only errors");
 
   for (const OptionRow& row : option_table())
     require(app.get_option_no_throw(row.name) != nullptr, "{} cannot be given", row.name);

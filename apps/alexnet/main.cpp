@@ -17,19 +17,18 @@ int main(int argc, char** argv) {
     options.warmup_epochs = 5;  // the paper's, of pipe-sgd
     std::string variant = "owt";
     ImageOptions images;
-    AppHelp help{
-        .about =
-            "Trains AlexNet on photographs in folders, such as ImageNet, or on images made\n"
-            "by program to measure speed. pipe-sgd begins with 5 epochs of d-sync, as in\n"
-            "the paper; to measure the pipeline at once, give --warmup-epochs 0.",
-        .data = kImagesHelp,
-        .own = {{.name = "--variant",
-                 .value = &variant,
-                 .value_name = "NAME",
-                 .help = "owt: one column (Krizhevsky, 2014), as torchvision\n"
-                         "has it; classic: groups and response normalisation\n"
-                         "as in 2012",
-                 .choices = {"classic", "owt"}}}};
+    AppHelp help{.about =
+                     "Trains AlexNet on photographs in folders, such as ImageNet, or on generated\n"
+                     "images to measure speed. pipe-sgd begins with 5 epochs of d-sync, as in\n"
+                     "the paper; to measure the pipeline at once, give --warmup-epochs 0.",
+                 .data = kImagesHelp,
+                 .own = {{.name = "--variant",
+                          .value = &variant,
+                          .value_name = "NAME",
+                          .help = "owt: one column (Krizhevsky, 2014), as in\n"
+                                  "torchvision; classic: groups and response\n"
+                                  "normalisation, as in 2012",
+                          .choices = {"classic", "owt"}}}};
     for (const OwnOption& own : images.own()) help.own.push_back(own);
     if (!parse_options(argc, argv, help, options)) return;
     train({.app = "alexnet",

@@ -1,4 +1,4 @@
-// Times our ring all-reduce, over threads or under mpiexec, beside MPI_Allreduce in the same run.
+// Times our ring all-reduce, over threads or under mpiexec, and MPI_Allreduce in the same run.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -34,16 +34,17 @@ bool parse(int argc, char** argv, Options& o) {
   CLI::App app(
       "Times the ring all-reduce of f32 gradients, from --min-bytes to --max-bytes in factors of "
       "4,\n"
-      "over threads or, under mpiexec, over MPI and beside MPI_Allreduce. Checks every result.\n"
+      "over threads or, under mpiexec, over MPI, compared with MPI_Allreduce. Checks every "
+      "result.\n"
       "\n"
       "  time   of the slowest rank, median over the iterations\n"
       "  algbw  bytes of the gradient / time\n"
-      "  busbw  algbw · 2(p-1)/p: what each rank's network card carries if nothing is compressed\n"
-      "  wire   the same for the bytes that are really sent\n"
-      "  MPI    MPI_Allreduce in ms, when waiting yields and when it spins, as MPI's own does;\n"
-      "  ratio  our time over the shorter of the two");
+      "  busbw  algbw · 2(p-1)/p: what each rank's NIC (network card) carries without compression\n"
+      "  wire   the same for the bytes actually sent\n"
+      "  MPI    MPI_Allreduce in ms, if waiting yields and if it spins (MPI's default)\n"
+      "  ratio  our time divided by the shorter of the two");
   set_conventions(app);
-  app.add_option("--ranks", o.ranks, "Threads that make the ring; under mpiexec its processes")
+  app.add_option("--ranks", o.ranks, "Threads that form the ring; under mpiexec its processes")
       ->check(CLI::Range(1, 256));
   app.add_option("--min-bytes", o.min_bytes, "Smallest gradient")->check(CLI::Range(4L, 1L << 32));
   app.add_option("--max-bytes", o.max_bytes, "Largest gradient")->check(CLI::Range(4L, 1L << 32));
@@ -55,7 +56,7 @@ bool parse(int argc, char** argv, Options& o) {
       ->check(CLI::IsMember(compressor_names()));
   app.add_option("--link", o.link, "none, 1gbe, 10gbe, 25gbe, 100gbe or RATE[/LATENCY]");
   app.add_flag("--free-cores", o.free_cores,
-               "Use the cores that are free where GPUs compute: wait awake,\n"
+               "Use free cores, as when GPUs compute: spin while waiting,\n"
                "and add and copy with several threads per rank");
   app.add_flag("--json", o.json, "Print one JSON object per size");
   if (!parse_command_line(app, argc, argv)) return false;

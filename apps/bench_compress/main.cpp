@@ -63,9 +63,9 @@ void report(const Compressor& c, std::int64_t count) {
 
 int main(int argc, char** argv) {
   return run_app("bench_compress", [&] {
-    CLI::App app("Speed of the compressors as a share of memcpy's, on one core.");
+    CLI::App app("Speed of the compressors relative to memcpy, on one core.");
     if (!parse_command_line(app, argc, argv)) return;
-    fmt::print("f32 bytes per second, as a share of memcpy's\n");
+    fmt::print("f32 bytes per second, relative to memcpy\n");
     fmt::print("{:8} {:>9} {:>12} {:>11} {:>11} {:>9}\n", "", "f32", "memcpy GB/s", "compress",
                "decompress", "hop");
     for (const std::string& name : compressor_names())

@@ -302,7 +302,7 @@ int main(int argc, char** argv) {
       return;
     }
     benchmark::Initialize(&argc, argv);
-    if (argc > 1) throw UserError("{} is no option; --help lists them", argv[1]);
+    if (argc > 1) throw UserError("{} is not an option; --help lists them", argv[1]);
     benchmark::RunSpecifiedBenchmarks();
     benchmark::Shutdown();
   });

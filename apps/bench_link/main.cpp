@@ -79,7 +79,7 @@ double measure(Transport& t, const Pattern& pattern, const Options& o) {
 int main(int argc, char** argv) {
   return run_app("bench_link", [&] {
     Options o;
-    CLI::App app("Measures what share of its rate an emulated link holds, over threads.");
+    CLI::App app("Measures what share of its nominal rate an emulated link reaches, over threads.");
     set_conventions(app);
     app.add_option("--link", o.link, "1gbe, 10gbe, 25gbe, 100gbe or RATE[/LATENCY]");
     app.add_option("--bytes", o.bytes, "Length of a message")->check(CLI::Range(1L, 1L << 30));

@@ -1,4 +1,4 @@
-// Times one whole training step (forward, backward, SGD with momentum) on random data.
+// Times a training step (forward, backward, SGD with momentum) on random data.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -110,11 +110,11 @@ struct Options {
 
 bool parse(int argc, char** argv, Options& o) {
   CLI::App app(
-      "Times one whole training step (forward, backward, SGD with momentum) on random data.");
+      "Times a training step (forward, backward, SGD with momentum) on random data.");
   set_conventions(app);
   std::vector<std::string> names;
   for (const auto& [name, model] : kModels) names.push_back(name);
-  app.add_option("--model", o.model, "What to train")->check(CLI::IsMember(names));
+  app.add_option("--model", o.model, "Which net to train")->check(CLI::IsMember(names));
   app.add_option("--batch", o.batch, "Samples per step; the default depends on the model")
       ->check(CLI::Range(1, 1 << 20))
       ->default_str("");

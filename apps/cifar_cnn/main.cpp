@@ -18,7 +18,7 @@ int main(int argc, char** argv) {
     const AppHelp help{
         .about =
             "Trains a small convolutional net (three convolutions, two fully connected\n"
-            "layers) on CIFAR-100 or CIFAR-10, or on objects drawn by program.",
+            "layers) on CIFAR-100 or CIFAR-10, or on generated objects.",
         .data = kCifarHelp,
         .own = {cifar_dataset_option(dataset),
                 {.name = "--no-augment",

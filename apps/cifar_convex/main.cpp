@@ -53,17 +53,17 @@ int main(int argc, char** argv) {
     const AppHelp help{
         .about =
             "Trains the last layer of a small convolutional net on CIFAR-100 or CIFAR-10,\n"
-            "or on objects drawn by program. The other layers stay as they are, which\n"
-            "makes the loss convex: random, as the seed decides, or those of a net that\n"
-            "cifar_cnn has trained. They are run once for every image, and their outputs\n"
-            "are kept for later runs.",
+            "or on generated objects. The other layers are fixed, which makes the loss\n"
+            "convex. Their weights are random, from the seed, or come from a net trained\n"
+            "by cifar_cnn. They run once for every image, and their outputs are kept for\n"
+            "later runs.",
         .data = kCifarHelp,
         .own = {cifar_dataset_option(dataset),
                 {.name = "--features",
                  .value = &features,
                  .value_name = "FILE",
-                 .help = "Take the fixed layers from here (what cifar_cnn\n"
-                         "--save has written, for either data set)",
+                 .help = "Take the fixed layers from this file (written by\n"
+                         "cifar_cnn --save, for either data set)",
                  .ranks_differ = true},
                 {.name = "--augment",
                  .value = &augment,
@@ -72,10 +72,10 @@ int main(int argc, char** argv) {
                 {.name = "--recompute",
                  .value = &recompute,
                  .help = "Run the fixed layers in every iteration instead of\n"
-                         "once: the same training with more computing"}}};
+                         "once: the same result with more computation"}}};
     if (!parse_options(argc, argv, help, options)) return;
     if (!features.empty() && !options.load.empty())
-      throw UserError("--features and --load exclude each other: --load brings all layers");
+      throw UserError("--features and --load exclude each other: --load loads all layers");
     const auto data = [&] {
       const DataSplit images = open_cifar(dataset, options.data, augment);
       if (augment || recompute) return images;

@@ -13,9 +13,9 @@ int main(int argc, char** argv) {
     const AppHelp help{
         .about =
             "Trains a multilayer perceptron (784-500-500-10) on MNIST, on any set in\n"
-            "its format, or on digits drawn by program.",
+            "its format, or on generated digits.",
         .data =
-            "Folder with the data set, or digits drawn by program.\n"
+            "Folder with the data set, or generated digits.\n"
             "Default: what `make data` has put into datasets/"};
     if (!parse_options(argc, argv, help, options)) return;
     train({.app = "mnist_mlp",

@@ -25,29 +25,30 @@ struct Options {
 };
 
 AppHelp help_for(Options& o) {
-  AppHelp help{.about =
-                   "Trains a residual net on photographs in folders, such as ImageNet, on images\n"
-                   "made by program to measure speed, or on CIFAR. pipe-sgd begins with 5 epochs\n"
-                   "of d-sync, as in the paper; to measure the pipeline at once, give\n"
-                   "--warmup-epochs 0.",
-               .data = std::string(kImagesHelp) +
-                       ".\n"
-                       "With CIFAR: folder with its binary files, or objects\n"
-                       "drawn by program",
-               .own = {{.name = "--dataset",
-                        .value = &o.dataset,
-                        .value_name = "NAME",
-                        .help = "folder: photographs, see --data; synthetic: the same\n"
-                                "as --data synthetic; cifar10 or cifar100",
-                        .choices = {"folder", "synthetic", "cifar10", "cifar100"}},
-                       {.name = "--depth",
-                        .value = &o.depth,
-                        .value_name = "N",
-                        .help = "Layers: 18, 34, 50, 101 or 152; with CIFAR 20, 32, 44,\n"
-                                "56 or 110. Default: 18; with CIFAR 20"},
-                       {.name = "--no-augment",
-                        .value = &o.no_augment,
-                        .help = "CIFAR: do not shift and flip the training images"}}};
+  AppHelp help{
+      .about =
+          "Trains a residual net on photographs in folders, such as ImageNet, on generated\n"
+          "images to measure speed, or on CIFAR. pipe-sgd begins with 5 epochs\n"
+          "of d-sync, as in the paper; to measure the pipeline at once, give\n"
+          "--warmup-epochs 0.",
+      .data = std::string(kImagesHelp) +
+              ".\n"
+              "With CIFAR: folder with its binary files, or generated\n"
+              "objects",
+      .own = {{.name = "--dataset",
+               .value = &o.dataset,
+               .value_name = "NAME",
+               .help = "folder: photographs, see --data; synthetic: the same\n"
+                       "as --data synthetic; cifar10 or cifar100",
+               .choices = {"folder", "synthetic", "cifar10", "cifar100"}},
+              {.name = "--depth",
+               .value = &o.depth,
+               .value_name = "N",
+               .help = "Layers: 18, 34, 50, 101 or 152; with CIFAR 20, 32, 44,\n"
+                       "56 or 110. Default: 18; with CIFAR 20"},
+              {.name = "--no-augment",
+               .value = &o.no_augment,
+               .help = "CIFAR: do not shift and flip the training images"}}};
   for (const OwnOption& own : o.images.own()) help.own.push_back(own);
   return help;
 }

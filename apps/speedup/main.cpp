@@ -67,11 +67,11 @@ bool parse(int argc, char** argv, Options& o) {
       "Reproduces the speedup table of the Pipe-SGD paper: trains a benchmark with PS-Sync,\n"
       "D-Sync and Pipe-SGD, without and with 16-bit truncation (+T) and 8-bit quantization\n"
       "(+Q), one after the other from the same seed, and compares. DIR gets results.json,\n"
-      "results.csv, table.md, figures and report.html. A comparison that was interrupted goes\n"
-      "on where it was when the same command is given again.\n\n"
+      "results.csv, table.md, figures and report.html. To continue an interrupted comparison,\n"
+      "run the same command again.\n\n"
       "Words after -- are options for the benchmark, such as -- --lr 0.1 --warmup-epochs 5;\n"
-      "those of pipe-sgd alone are left out for the others. A pipeline opens at once if they do\n"
-      "not say otherwise.\n");
+      "those that only pipe-sgd has are not passed to the others. By default a pipeline opens\n"
+      "at once.\n");
   set_conventions(app);
   Plan& plan = o.plan;
   std::string bench = "mnist_mlp", data, mpiexec, out;
@@ -102,7 +102,7 @@ bool parse(int argc, char** argv, Options& o) {
       ->delimiter(',')
       ->option_text("NAME");
   without_default("--iterations", iterations, "N",
-                  "Of each training; default: 600 for mnist_mlp, 300 for\n"
+                  "Per run; default: 600 for mnist_mlp, 300 for\n"
                   "cifar_convex, 200 for cifar_cnn, 20 for the others")
       ->transform(whole(1, kMost));
   without_default("--timed", plan.timed, "N",
@@ -110,29 +110,29 @@ bool parse(int argc, char** argv, Options& o) {
                   "still that of all --iterations, without a link. Default:\n"
                   "all")
       ->transform(whole(1, kMost));
-  add("--repeats", plan.repeats, "N", "Timed trainings per cell, which all count alike")
+  add("--repeats", plan.repeats, "N", "Timed runs per cell, all with equal weight")
       ->transform(whole(1, kMost));
   add("--tests", plan.tests, "N",
-      "How often the weights are tested, in one more training\n"
-      "per algorithm that is not timed; 1: only at the end")
+      "How often the weights are tested, in a separate run per\n"
+      "algorithm that is not timed; 1: only at the end")
       ->transform(whole(1, kMost));
   without_default("--target-accuracy", o.target_accuracy, "PERCENT",
-                  "Tell how long it takes to reach it; default: the whole\n"
-                  "per cent that all algorithms reach")
+                  "Report the time to reach this accuracy; default: the\n"
+                  "highest whole per cent that all algorithms reach")
       ->transform(number("a number from 0 to 100", [](double v) { return v >= 0 && v <= 100; }));
   without_default("--optimum", o.optimum, "X",
-                  "The least objective there is, from a long run: draws\n"
+                  "The minimum of the objective, from a long run: plots\n"
                   "how far each algorithm is above it (needs\n"
                   "-- --objective)")
       ->transform(number("a number above 0", [](double v) { return v > 0; }));
   without_default("--batch", batch, "N", "Samples per iteration; default: the paper's")
       ->transform(whole(1, kMost));
-  add("--seed", plan.seed, "N", "Decides initial weights, data order and dropout")
+  add("--seed", plan.seed, "N", "Determines initial weights, data order and dropout")
       ->transform(whole(0, std::numeric_limits<std::uint64_t>::max()));
   without_default("--data", data, "DIR|synthetic", "As --data of the benchmark");
   without_default("--threads", threads, "N",
                   "Compute threads per worker; default: this machine's\n"
-                  "cores over the workers")
+                  "cores divided by the workers")
       ->transform(whole(1, kMost));
   add("--device", plan.device, "NAME", "cpu or cuda")->check(one_of({"cpu", "cuda"}));
   add("--precision", plan.precision, "NAME", "cuda: fp32, tf32 or bf16")
@@ -140,14 +140,14 @@ bool parse(int argc, char** argv, Options& o) {
   without_default("--mpiexec", mpiexec, "COMMAND",
                   "Ranks are processes that this starts, for example\n"
                   "\"mpiexec.mpich -f hosts\"; default: threads");
-  add("--out", out, "DIR", "Folder for the results, which is made; required")
+  add("--out", out, "DIR", "Folder for the results, created if missing; required")
       ->required()
       ->option_text("DIR");
-  app.add_flag("--again", o.again, "Forget the results that are in DIR");
+  app.add_flag("--again", o.again, "Discard the results in DIR");
   app.add_flag("--again-disturbed", plan.again_disturbed,
-               "Time again what other programs have disturbed: the\n"
-               "cells with a star in the tables");
-  app.add_flag("--quiet", o.quiet, "Print nothing but the table and errors");
+               "Time again the cells that other programs disturbed,\n"
+               "which have a star in the tables");
+  app.add_flag("--quiet", o.quiet, "Print only the table and errors");
   if (!parse_command_line(app, argc, argv)) return false;
 
   plan.bench = named(all_benches(), &Bench::program, bench, "--bench");
