@@ -12,9 +12,9 @@
 // first frame has left and the latency has passed. A single message takes bytes/rate + frame/rate +
 // latency.
 //
-// Only the receiver waits: a message is copied at once from the sender's memory to the receiver's.
-// An announcement travels ahead of it and says when it would have begun to arrive; the receiver
-// delivers it at that time. Waits last until a computed time, so delays do not accumulate.
+// Messages are not delayed in transit: each is copied at once from the sender's memory to the
+// receiver's. An announcement travels ahead of it and says when it would have begun to arrive; the
+// receiver delivers it at that time. Waits last until a computed time, so delays do not accumulate.
 #pragma once
 
 #include <memory>
