@@ -201,6 +201,10 @@ class Backend : public DeviceQueue {
 
   // Element-wise.
   virtual void add(const Tensor& a, const Tensor& b, const Tensor& y) = 0;  // y may be a or b
+  // y = alpha·a + beta·b, rounded three times, so that devices agree on the bits; y may be a or b.
+  // axpy and scale are special cases.
+  virtual void weighted_sum(double alpha, const Tensor& a, double beta, const Tensor& b,
+                            const Tensor& y) = 0;
   virtual void relu(const Tensor& x, const Tensor& y) = 0;  // NaN stays NaN; y may be x
   // dx = 0 where y <= 0, else dy; dx may be dy.
   virtual void relu_gradient(const Tensor& y, const Tensor& dy, const Tensor& dx,

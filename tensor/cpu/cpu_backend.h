@@ -67,6 +67,8 @@ class CpuBackend : public Backend {
                                     const Tensor& dy, const Tensor& dx, bool accumulate) override;
 
   void add(const Tensor& a, const Tensor& b, const Tensor& y) override;
+  void weighted_sum(double alpha, const Tensor& a, double beta, const Tensor& b,
+                    const Tensor& y) override;
   void relu(const Tensor& x, const Tensor& y) override;
   void relu_gradient(const Tensor& y, const Tensor& dy, const Tensor& dx, bool accumulate) override;
   void dropout(const Tensor& x, double keep, const StepRandom& random, const Tensor& y,

@@ -10,6 +10,11 @@ using kernels::kTileElements;
 using kernels::put;
 using kernels::relu_of;
 
+template <class T>  // y may be a or b
+void add_weighted(T alpha, const T* a, T beta, const T* b, T* y, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) y[i] = alpha * a[i] + beta * b[i];
+}
+
 template <class T>
 void relu_all(const T* __restrict x, T* __restrict y, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) y[i] = relu_of(x[i]);
@@ -62,6 +67,16 @@ void CpuBackend::add(const Tensor& a, const Tensor& b, const Tensor& y) {
   with_float_type(y.dtype(), [&]<class T>() {
     threads_.run_ranges(y.count(), kTileElements, [&](std::int64_t begin, std::int64_t end) {
       kernels::add(a.data<T>() + begin, b.data<T>() + begin, y.data<T>() + begin, end - begin);
+    });
+  });
+}
+
+void CpuBackend::weighted_sum(double alpha, const Tensor& a, double beta, const Tensor& b,
+                              const Tensor& y) {
+  with_float_type(y.dtype(), [&]<class T>() {
+    threads_.run_ranges(y.count(), kTileElements, [&](std::int64_t begin, std::int64_t end) {
+      add_weighted(static_cast<T>(alpha), a.data<T>() + begin, static_cast<T>(beta),
+                   b.data<T>() + begin, y.data<T>() + begin, end - begin);
     });
   });
 }

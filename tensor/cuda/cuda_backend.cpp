@@ -276,6 +276,11 @@ class CudaBackend : public Backend {
   void add(const Tensor& a, const Tensor& b, const Tensor& y) override {
     cuda::add(queue(), type_of(y), a.raw(), b.raw(), y.raw(), y.count());
   }
+  void weighted_sum(double alpha, const Tensor& a, double beta, const Tensor& b,
+                    const Tensor& y) override {
+    cuda::weighted_sum(queue(), type_of(y), static_cast<float>(alpha), a.raw(),
+                       static_cast<float>(beta), b.raw(), y.raw(), y.count());
+  }
   void relu(const Tensor& x, const Tensor& y) override {
     cuda::relu(queue(), type_of(y), x.raw(), y.raw(), y.count());
   }

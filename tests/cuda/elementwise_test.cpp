@@ -92,6 +92,10 @@ TEST_CASE("cuda: kernel: sums; the result may be one of the parts") {
     check_near(y, tolerance);
     sides.run([&](Backend& on, auto of) { on.add(of(a), of(b), of(a)); });
     check_near(a, tolerance);
+    sides.run([&](Backend& on, auto of) { on.weighted_sum(0.3, of(a), -1.7, of(b), of(y)); });
+    check_near(y, tolerance);
+    sides.run([&](Backend& on, auto of) { on.weighted_sum(1, of(y), 0.1, of(a), of(y)); });
+    check_near(y, tolerance);
   });
 }
 

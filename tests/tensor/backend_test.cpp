@@ -117,6 +117,12 @@ TEST_CASE("backend: element-wise calls") {
       check_close(y, expect([&](auto i) { return va[i] + vb[i]; }), 1e-6);
       backend.add(y, b, y);
       check_close(y, expect([&](auto i) { return va[i] + 2 * vb[i]; }), 1e-6);
+      backend.weighted_sum(3, a, -0.5, b, y);
+      check_close(y, expect([&](auto i) { return 3 * va[i] - 0.5 * vb[i]; }), 1e-6);
+      backend.weighted_sum(0.25, a, 1, y, y);  // axpy
+      check_close(y, expect([&](auto i) { return 3.25 * va[i] - 0.5 * vb[i]; }), 1e-6);
+      backend.weighted_sum(-2, y, 0, y, y);  // scale
+      check_close(y, expect([&](auto i) { return vb[i] - 6.5 * va[i]; }), 1e-6);
       backend.fill_zero(y);
       check_close(y, expect([&](auto) { return 0.0; }), 0);
       backend.copy(a, y);

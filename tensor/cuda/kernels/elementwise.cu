@@ -22,26 +22,50 @@ struct Fill {
   }
 };
 
+template <class T, int N>
+struct Pair {
+  Vector<T, N> a, b;
+};
+
 template <class T>
 struct Add {
   const T *a, *b;
   T* y;
 
   template <int N>
-  struct Pair {
-    Vector<T, N> a, b;
-  };
-  template <int N>
-  __device__ Pair<N> load(std::int64_t i) const {
+  __device__ Pair<T, N> load(std::int64_t i) const {
     return {cuda::load<N>(a + i), cuda::load<N>(b + i)};
   }
   template <int N>
-  __device__ void put(std::int64_t i, const Pair<N>& loaded) const {
+  __device__ void put(std::int64_t i, const Pair<T, N>& loaded) const {
     float left[N], right[N];
     to_floats(loaded.a, left);
     to_floats(loaded.b, right);
 #pragma unroll
     for (int k = 0; k < N; ++k) left[k] += right[k];
+    store_floats(y + i, left);
+  }
+};
+
+// Every operation rounds by itself, as on the CPU.
+template <class T>
+struct WeightedSum {
+  float alpha, beta;
+  const T *a, *b;
+  T* y;
+
+  template <int N>
+  __device__ Pair<T, N> load(std::int64_t i) const {
+    return {cuda::load<N>(a + i), cuda::load<N>(b + i)};
+  }
+  template <int N>
+  __device__ void put(std::int64_t i, const Pair<T, N>& loaded) const {
+    float left[N], right[N];
+    to_floats(loaded.a, left);
+    to_floats(loaded.b, right);
+#pragma unroll
+    for (int k = 0; k < N; ++k)
+      left[k] = __fadd_rn(__fmul_rn(alpha, left[k]), __fmul_rn(beta, right[k]));
     store_floats(y + i, left);
   }
 };
@@ -163,6 +187,15 @@ void add(const Queue& on, Type type, const void* a, const void* b, void* y, std:
     each<kWidest<T>>(
         on, "add", count,
         Add<T>{static_cast<const T*>(a), static_cast<const T*>(b), static_cast<T*>(y)});
+  });
+}
+
+void weighted_sum(const Queue& on, Type type, float alpha, const void* a, float beta, const void* b,
+                  void* y, std::int64_t count) {
+  with_type(type, [&]<class T>() {
+    each<kWidest<T>>(on, "weighted_sum", count,
+                     WeightedSum<T>{alpha, beta, static_cast<const T*>(a), static_cast<const T*>(b),
+                                    static_cast<T*>(y)});
   });
 }
 

@@ -29,6 +29,8 @@ inline constexpr int kCounters = 1024;  // for "the last block sums up"; a kerne
 // ---- elementwise.cu ----
 void fill(const Queue& on, Type type, void* x, std::int64_t count, float value);
 void add(const Queue& on, Type type, const void* a, const void* b, void* y, std::int64_t count);
+void weighted_sum(const Queue& on, Type type, float alpha, const void* a, float beta, const void* b,
+                  void* y, std::int64_t count);
 void relu(const Queue& on, Type type, const void* x, void* y, std::int64_t count);  // NaN stays NaN
 void relu_gradient(const Queue& on, Type type, const void* y, const void* dy, void* dx,
                    std::int64_t count, bool accumulate);
