@@ -1,4 +1,5 @@
-// How gradients become weight updates: one class per algorithm of the papers. The training loop
+// How gradients become weight updates: one class per algorithm of the papers, all of them listed in
+// strategies.h. The training loop
 // (train/trainer.cpp) is the same for all of them and calls, for t = 1 … T:
 //
 //   before_step(t)         wait for what step t depends on; apply the update
@@ -20,6 +21,7 @@
 #include "autograd/sgd.h"
 #include "dist/communication.h"
 #include "dist/compress/compressor.h"
+#include "dist/strategy_options.h"
 #include "dist/timing/spans.h"
 #include "tensor/event.h"
 
@@ -56,14 +58,19 @@ struct StrategyContext {
   Communication* communication = nullptr;  // none for one worker alone
   const Compressor* compressor = nullptr;  // likewise
   int workers = 1;
-  int servers = 0;
-  int pipe_k = 2;
-  std::int64_t warmup_iterations = 0;  // of d-sync, before pipe-sgd opens its pipeline
+  StrategyOptions options = {};
+  std::int64_t warmup_iterations = 0;  // of d-sync, with which the run begins
+
+  std::int64_t option(const std::string& name) const { return option_value(options, name); }
 };
 
-// What `--algo` offers.
-const std::vector<std::string>& strategy_names();
-
-std::unique_ptr<Strategy> make_strategy(const std::string& name, const StrategyContext& context);
+// What the ranks behind the workers do, for algorithms that have servers. It is called by the
+// communication thread.
+class Server {
+ public:
+  virtual ~Server() = default;
+  // Answers the workers' iterations first … last.
+  virtual void serve(std::int64_t first, std::int64_t last) = 0;
+};
 
 }  // namespace tandem

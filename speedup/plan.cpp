@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "dist/strategies.h"
 #include "speedup/environment.h"
 
 namespace tandem {
@@ -122,10 +123,6 @@ Results Plan::resume(const Results& earlier) const {
 
 namespace {
 
-// Options with a value that mean something to one algorithm alone.
-constexpr std::pair<std::string_view, std::string_view> kOnlyFor[] = {
-    {"--pipe-k", "pipe-sgd"}, {"--warmup-iterations", "pipe-sgd"}, {"--warmup-epochs", "pipe-sgd"}};
-
 std::string_view name_of(std::string_view option) { return option.substr(0, option.find('=')); }
 
 // The options without those that mean nothing to the algorithm.
@@ -133,9 +130,8 @@ std::vector<std::string> known_to(const std::string& algo,
                                   const std::vector<std::string>& options) {
   std::vector<std::string> known;
   for (std::size_t i = 0; i < options.size(); ++i) {
-    const auto* only = std::ranges::find(kOnlyFor, name_of(options[i]),
-                                         &std::pair<std::string_view, std::string_view>::first);
-    if (only == std::end(kOnlyFor) || only->second == algo)
+    const std::vector<std::string> only_for = strategies_with(std::string(name_of(options[i])));
+    if (only_for.empty() || std::ranges::find(only_for, algo) != only_for.end())
       known.push_back(options[i]);
     else if (name_of(options[i]) == options[i])
       ++i;  // the value is the next word
@@ -165,9 +161,16 @@ bool Plan::deterministic() const {
   return device == "cpu" || std::ranges::find(options, "--deterministic") != options.end();
 }
 
+std::vector<std::string> without_warmup(const Cell& cell) {
+  std::vector<std::string> words;
+  for (const StrategyOption& option : strategy_named(cell.algo).options)
+    if (option.warmup != StrategyOption::Warmup::no) words.insert(words.end(), {option.name, "0"});
+  return words;
+}
+
 std::vector<std::string> Plan::command(const Cell& cell) const {
   std::vector<std::string> words = mpiexec;
-  const int ranks = cell.workers + (cell.algo == "ps-sync" ? 1 : 0);
+  const int ranks = cell.workers + strategy_named(cell.algo).servers({});
   const auto add = [&](std::initializer_list<std::string> more) {
     words.insert(words.end(), more);
   };
@@ -177,7 +180,7 @@ std::vector<std::string> Plan::command(const Cell& cell) const {
        "--device", device, "--quiet"});
   if (mpiexec.empty()) add({"--workers", std::to_string(cell.workers)});
   if (device == "cuda") add({"--precision", precision});
-  if (cell.algo == "pipe-sgd") add({"--warmup-epochs", "0"});
+  for (const std::string& word : without_warmup(cell)) words.push_back(word);
   const auto known = known_to(cell.algo, options);
   words.insert(words.end(), known.begin(), known.end());
   return words;

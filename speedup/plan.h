@@ -44,6 +44,9 @@ struct Plan {
   bool deterministic() const;
 };
 
+// Options with which the first iterations are those of the algorithm itself, as all others.
+std::vector<std::string> without_warmup(const Cell& cell);
+
 // Throws UserError if one of the words that are to be handed on to a program is an option that a
 // comparison sets itself.
 void check_handed_on(const std::vector<std::string>& options);

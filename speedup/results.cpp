@@ -7,8 +7,10 @@
 
 #include "base/error.h"
 #include "data/regular_file.h"
+#include "dist/strategies.h"
 #include "train/files.h"
 #include "train/json_input.h"
+#include "train/option_table.h"
 #include "train/statistics.h"
 
 namespace tandem {
@@ -92,8 +94,6 @@ constexpr std::tuple kBreakdown(field("compute", &Breakdown::compute),
                                 field("hidden", &Breakdown::hidden));
 
 constexpr std::tuple kModel(field("workers", &ModelInput::workers),
-                            field("servers", &ModelInput::servers),
-                            field("pipe_k", &ModelInput::pipe_k),
                             field("gradient_bytes", &ModelInput::gradient_bytes),
                             field("wire_bytes", &ModelInput::wire_bytes),
                             field("closed", &ModelInput::closed));
@@ -141,6 +141,8 @@ Json json_of(const Results& all, const Cell& c) {
   cell["model"] = nullptr;
   if (c.model) {
     write(kModel, *c.model, cell["model"]);
+    for (const StrategyOption& option : strategy_named(c.algo).options)
+      cell["model"][summary_key(option.name)] = option_value(c.model->options, option.name);
     write(kCompute, c.model->compute, cell["model"]);
     write(kNetwork, c.model->network, cell["model"]);
   }
@@ -171,6 +173,9 @@ Cell cell_from(const Parsed& json) {
   if (const Parsed& model = json.at("model"); !model.is_null()) {
     c.model.emplace().algo = c.algo;
     read(kModel, model, *c.model);
+    for (const StrategyOption& option : strategy_named(c.algo).options)
+      if (const auto value = model.find(summary_key(option.name)); value != model.end())
+        value->get_to(c.model->options[option.name]);
     read(kCompute, model, c.model->compute);
     read(kNetwork, model, c.model->network);
   }
@@ -204,13 +209,19 @@ Results results_from(const Parsed& json) {
 }  // namespace
 
 const std::vector<Algorithm>& all_algorithms() {
-  static const std::vector<Algorithm> all = {
-      {"PS-Sync", "ps-sync", "none"},       {"D-Sync", "d-sync", "none"},
-      {"D-Sync+T", "d-sync", "trunc16"},    {"D-Sync+Q", "d-sync", "quant8"},
-      {"Pipe-SGD", "pipe-sgd", "none"},     {"Pipe-SGD+T", "pipe-sgd", "trunc16"},
-      {"Pipe-SGD+Q", "pipe-sgd", "quant8"},
-  };
-  return all;
+  static const std::vector<Algorithm> kAll = [] {
+    std::vector<Algorithm> all;
+    for (const StrategyInfo& info : all_strategies())
+      if (const SpeedupRows& rows = info.rows; !rows.label.empty())
+        for (const std::string& compress : rows.compressors)
+          all.push_back({row_name(rows.label, compress), info.name, compress, rows.by_default});
+    return all;
+  }();
+  return kAll;
+}
+
+std::string row_name(const std::string& label, const std::string& compress) {
+  return label + (compress == "trunc16" ? "+T" : compress == "quant8" ? "+Q" : "");
 }
 
 std::string workers_text(int workers) {
@@ -270,9 +281,7 @@ namespace {
 // D-Sync with the same compression, among the same workers and over the same link; null if there is
 // none.
 const Cell* d_sync_like(const Results& results, const Cell& cell) {
-  for (const Algorithm& a : all_algorithms())
-    if (a.algo == "d-sync" && a.compress == cell.compress) return results.beside(cell, a.name);
-  return nullptr;
+  return results.beside(cell, row_name("D-Sync", cell.compress));
 }
 
 }  // namespace

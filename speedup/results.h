@@ -15,13 +15,16 @@
 
 namespace tandem {
 
-// A way to train, by the name that the paper gives it.
+// A way to train, by the name that the paper gives it: a row of a table.
 struct Algorithm {
   std::string name;  // "Pipe-SGD+T"
   std::string algo;  // as --algo
   std::string compress;
+  bool by_default = true;  // else it is compared only where it is asked for
 };
-const std::vector<Algorithm>& all_algorithms();  // the slowest first
+const std::vector<Algorithm>& all_algorithms();  // from dist/strategies.h, in its order
+// "Pipe-SGD" with "trunc16" is Pipe-SGD+T.
+std::string row_name(const std::string& label, const std::string& compress);
 
 // What the mean iteration of a worker's compute thread was spent on, and what its communication
 // thread did behind it. Without `hidden`, the parts make up the iteration.

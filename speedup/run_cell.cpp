@@ -6,12 +6,14 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "dist/strategies.h"
 #include "speedup/child.h"
 #include "speedup/excerpt.h"
 #include "speedup/load.h"
 #include "speedup/plan.h"
 #include "speedup/scratch.h"
 #include "train/files.h"
+#include "train/option_table.h"
 #include "train/statistics.h"
 
 namespace tandem {
@@ -85,10 +87,13 @@ struct Timed {
 // What the prediction of a training was made from.
 ModelInput model_of(const Json& summary) {
   const Json &o = summary.at("options"), &n = summary.at("network"), &m = summary.at("model");
-  return {.algo = o.at("algo"),
+  const std::string algo = o.at("algo");
+  StrategyOptions options;
+  for (const StrategyOption& option : strategy_named(algo).options)
+    options[option.name] = o.at(summary_key(option.name));
+  return {.algo = algo,
+          .options = options,
           .workers = o.at("workers"),
-          .servers = o.at("servers"),
-          .pipe_k = o.at("pipe_k"),
           .compute = {.update = m.at("update_s"),
                       .forward = m.at("forward_s"),
                       .backward = m.at("backward_s")},
@@ -193,15 +198,12 @@ void take_times(const std::vector<Timed>& repeats, Results& results, Cell& cell)
 
 // Whether two cells come to the same weights. Links never change the answer.
 bool same_weights(const Plan& plan, const Cell& a, const Cell& b) {
-  const bool synchronous = a.algo != "pipe-sgd" && b.algo != "pipe-sgd";
+  const auto is_synchronous = [](const Cell& cell) {
+    return strategy_named(cell.algo).family == Family::synchronous;
+  };
+  const bool synchronous = is_synchronous(a) && is_synchronous(b);
   return a.workers == b.workers && a.compress == b.compress &&
          (a.algo == b.algo || (synchronous && plan.deterministic()));
-}
-
-// A pipeline that is open from the first iteration on: what is timed is the algorithm.
-Words without_warmup(const Cell& cell) {
-  if (cell.algo != "pipe-sgd") return {};
-  return {"--warmup-iterations", "0", "--warmup-epochs", "0"};
 }
 
 }  // namespace

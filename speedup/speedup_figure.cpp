@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "dist/strategies.h"
 #include "dist/transport/link_speed.h"
 #include "speedup/palette.h"
 

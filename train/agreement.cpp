@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "dist/strategies.h"
 #include "train/option_table.h"
 
 namespace tandem {
@@ -49,8 +50,13 @@ std::optional<Difference> compare(Communication& communication, int ranks,
 
 std::vector<Trait> traits_of(const std::string& app, const TrainOptions& options) {
   std::vector<Trait> traits = {{"the program", app}};
-  for (const OptionRow& row : option_table())
+  for (const OptionRow& row : option_table()) {
     if (row.ranks == Ranks::agree) traits.push_back({row.name, row.text(options)});
+    if (row.name != "--algo") continue;
+    for (const StrategyOption& option : strategy_options())
+      traits.push_back(
+          {option.name, fmt::format("{}", option_value(options.algo_options, option.name))});
+  }
   for (const auto& [key, own] : options.own)
     if (!own.ranks_differ) traits.push_back({option_of(key), text_of(own)});
   return traits;

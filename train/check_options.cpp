@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "dist/strategies.h"
 #include "dist/transport/mpi_launch.h"
 #include "train/option_table.h"
 
@@ -20,6 +21,13 @@ void check_values(const TrainOptions& o) {
     if (const std::string complaint = row.rule->complaint(text); !complaint.empty())
       throw UserError("{}: {}", row.name, complaint);
   }
+  for (const auto& [name, value] : o.algo_options)
+    if (strategies_with(name).empty()) throw UserError("{} is an option of no algorithm", name);
+  for (const StrategyOption& option : strategy_options()) {
+    std::string text = fmt::format("{}", option_value(o.algo_options, option.name));
+    if (const std::string complaint = rule_of(option).complaint(text); !complaint.empty())
+      throw UserError("{}: {}", option.name, complaint);
+  }
 }
 
 void settle_ranks(TrainOptions& o) {
@@ -27,17 +35,18 @@ void settle_ranks(TrainOptions& o) {
   const int ranks = launch ? launch->size : 0;
   const bool open = o.workers == 0;
   if (open) o.workers = launch ? ranks : 1;
-  if (o.algo.empty()) o.algo = o.workers > 1 ? "d-sync" : "single";
-  const int servers = o.algo == "ps-sync" ? o.servers : 0;
+  if (o.algo.empty()) o.algo = default_strategy(o.workers).name;
+  const StrategyInfo& algo = strategy_named(o.algo);
+  const int servers = algo.servers(o.algo_options);
   if (open && launch) o.workers = ranks - servers;
   if (o.workers < 1)
     throw UserError("mpiexec -n {} is too few for a worker and --servers {}", ranks, servers);
   if (launch && o.workers + servers != ranks)
     throw UserError("--workers {}{} does not fit the {} processes that mpiexec has started",
                     o.workers, servers ? fmt::format(" with --servers {}", servers) : "", ranks);
-  if (o.algo == "single" && o.workers != 1)
-    throw UserError("--workers {} needs a distributed algorithm; --algo single is one worker",
-                    o.workers);
+  if (!algo.distributed() && o.workers != 1)
+    throw UserError("--workers {} needs a distributed algorithm; --algo {} is one worker",
+                    o.workers, o.algo);
   if (o.batch < o.workers)
     throw UserError("--batch {} is less than a sample for each of {} workers", o.batch, o.workers);
   if (o.threads == 0) {

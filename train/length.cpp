@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "data/loader.h"
+#include "dist/strategies.h"
 
 namespace tandem {
 
@@ -12,7 +13,7 @@ Length::Length(const DataSplit& data, const TrainOptions& o) {
   iterations_per_epoch = std::max<std::int64_t>(1, plan.batches_per_epoch());
   iterations = o.iterations > 0 ? o.iterations : o.epochs * iterations_per_epoch;
   iterations_per_test = o.test_every > 0 ? o.test_every : iterations_per_epoch;
-  warmup = o.algo == "pipe-sgd" ? o.warmup_iterations + o.warmup_epochs * iterations_per_epoch : 0;
+  warmup = strategy_named(o.algo).warmup(o.algo_options, iterations_per_epoch);
   constexpr std::int64_t kCold = 8;
   cold = std::min(kCold, iterations / 2);
 }

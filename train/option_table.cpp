@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "dist/compress/compressor.h"
-#include "dist/strategy.h"
+#include "dist/strategies.h"
 #include "dist/transport/link_speed.h"
 #include "tensor/precision.h"
 
@@ -46,11 +46,7 @@ std::vector<OptionRow> make_table() {
   // The ranks compare in this order: what others follow from comes first.
   return {
       {.name = "--algo", .member = &O::algo, .rule = one_of(strategy_names()), .unset = ""},
-      {.name = "--servers", .member = &O::servers, .rule = whole(1, 1024)},
       {.name = "--workers", .member = &O::workers, .rule = whole(1, 1024), .unset = "0"},
-      {.name = "--pipe-k", .member = &O::pipe_k, .rule = whole(1, 64)},
-      {.name = "--warmup-iterations", .member = &O::warmup_iterations, .rule = whole(0, kBillion)},
-      {.name = "--warmup-epochs", .member = &O::warmup_epochs, .rule = whole(0, kMillion)},
       {.name = "--compress", .member = &O::compress, .rule = one_of(compressor_names())},
       {.name = "--link", .member = &O::link, .rule = link()},
       {.name = "--verify-every",
@@ -125,6 +121,11 @@ bool OptionRow::given(const TrainOptions& options) const {
 const std::vector<OptionRow>& option_table() {
   static const std::vector<OptionRow> kTable = make_table();
   return kTable;
+}
+
+Rule rule_of(const StrategyOption& option) {
+  return rules::whole(static_cast<std::uint64_t>(option.least),
+                      static_cast<std::uint64_t>(option.most));
 }
 
 const OptionRow& option_row(const std::string& name) {

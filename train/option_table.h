@@ -1,4 +1,5 @@
-// The options that every training program shares, in one list. The command line (options.cpp), the
+// The options that every training program shares, in one list; those of single algorithms are in
+// dist/strategies.cpp. The command line (options.cpp), the
 // checks of train() (check_options.cpp), the comparison of the ranks (agreement.cpp) and the
 // summary go by it: an option that is in the list is nowhere forgotten, and the command line
 // refuses to start with one that is not.
@@ -38,6 +39,10 @@ struct OptionRow {
 
 const std::vector<OptionRow>& option_table();
 const OptionRow& option_row(const std::string& name);
+
+// What the value of an option of some algorithms must be. (Those are listed in
+// dist/strategies.cpp.)
+Rule rule_of(const StrategyOption& option);
 
 // "--skip-bad-images" is skip_bad_images in the summary.
 std::string summary_key(const std::string& option);

@@ -1,10 +1,14 @@
 #include "train/options.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <CLI/CLI.hpp>
-#include <algorithm>
+#include <sstream>
 #include <utility>
 
 #include "base/error.h"
+#include "dist/strategies.h"
 #include "train/check_options.h"
 #include "train/command_line.h"
 #include "train/option_table.h"
@@ -38,6 +42,42 @@ void add_own_option(CLI::App& app, const OwnOption& own) {
     std::string& text = *std::get<std::string*>(own.value);
     add(text, text.empty())->check(own.choices.empty() ? path() : one_of(own.choices));
   }
+}
+
+// The text in lines that fit beside the options' names.
+std::string wrapped(const std::string& text) {
+  constexpr std::size_t kWidth = 55;
+  std::string lines;
+  std::size_t length = 0;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    const bool fits = length + 1 + word.size() <= kWidth;
+    if (length > 0) lines += fits ? ' ' : '\n';
+    length = length > 0 && fits ? length + 1 + word.size() : word.size();
+    lines += word;
+  }
+  return lines;
+}
+
+std::string algo_help() {
+  std::string names;
+  for (const StrategyInfo& info : all_strategies())
+    names += fmt::format("{}{}: {}", names.empty() ? "" : "; ", info.name, info.help);
+  return wrapped(
+      fmt::format("How gradients become updates. {}. Default: {}, or {} for several "
+                  "workers",
+                  names, default_strategy(1).name, default_strategy(2).name));
+}
+
+void add_strategy_option(CLI::App& app, const char* group, const StrategyOption& option,
+                         StrategyOptions& values) {
+  std::int64_t& value = values.try_emplace(option.name, option.value).first->second;
+  app.add_option(
+         option.name, value,
+         wrapped(fmt::format("{}: {}", fmt::join(strategies_with(option.name), ", "), option.help)))
+      ->type_name(option.value_name)
+      ->group(group)
+      ->transform(validator(rule_of(option)));
 }
 
 // The options of one heading of --help.
@@ -101,25 +141,14 @@ void add_options(CLI::App& app, const AppHelp& about, TrainOptions& o) {
   optimizer("--lr-warmup-iterations", "N", "Begin with a linear rise of the rate");
 
   const Group workers(app, o, "Workers");
-  workers("--algo", "NAME",
-          "How gradients become updates.\n"
-          "single: one worker; d-sync: ring all-reduce after\n"
-          "backward; ps-sync: parameter server; pipe-sgd: the\n"
-          "all-reduce goes on behind the next iterations.\n"
-          "Default: single, or d-sync for several workers");
+  workers("--algo", "NAME", algo_help().c_str());
   workers("--workers", "N",
           "Model replicas that share every batch, as threads of\n"
           "this process. If a batch does not divide evenly, the\n"
           "first workers take one sample more; all samples have\n"
           "equal weight. Default: 1; under mpiexec its processes");
-  workers("--servers", "N",
-          "Ranks that hold the weights for ps-sync, beside the\n"
-          "workers; each has its part of the blocks");
-  workers("--pipe-k", "K",
-          "pipe-sgd: an update uses the gradients of K iterations\n"
-          "before. 1 is d-sync, 2 hides all that can be hidden");
-  workers("--warmup-iterations", "N", "pipe-sgd: begin with N iterations of d-sync");
-  workers("--warmup-epochs", "N", "The same in epochs; both add up");
+  for (const StrategyOption& option : strategy_options())
+    add_strategy_option(app, "Workers", option, o.algo_options);
   workers("--compress", "NAME",
           "Gradients on the wire. none: f32; trunc16: the high\n"
           "16 bits of each; quant8: 8 bits, scaled per block");
@@ -175,19 +204,16 @@ void add_options(CLI::App& app, const AppHelp& about, TrainOptions& o) {
 
 // Refuses what was given and nothing would use.
 void check_use(const TrainOptions& o, const CLI::App& app) {
-  const auto given = [&](const char* option) { return app.count(option) > 0; };
-  const std::vector<std::string> distributed = {"d-sync", "ps-sync", "pipe-sgd"};
-  const std::pair<const char*, std::vector<std::string>> belongs[] = {
-      {"--servers", {"ps-sync"}},
-      {"--pipe-k", {"pipe-sgd"}},
-      {"--warmup-iterations", {"pipe-sgd"}},
-      {"--warmup-epochs", {"pipe-sgd"}},
-      {"--compress", distributed},
-      {"--link", distributed},
-      {"--verify-every", distributed}};
-  for (const auto& [option, algos] : belongs)
-    if (given(option) && std::ranges::find(algos, o.algo) == algos.end())
+  const auto given = [&](const std::string& option) { return app.count(option) > 0; };
+  const StrategyInfo& algo = strategy_named(o.algo);
+  const auto refuse = [&](const std::string& option, bool means_something) {
+    if (given(option) && !means_something)
       throw UserError("{} means nothing to --algo {}", option, o.algo);
+  };
+  for (const StrategyOption& option : strategy_options())
+    refuse(option.name, algo.has_option(option.name));
+  for (const char* option : {"--compress", "--link", "--verify-every"})
+    refuse(option, algo.distributed());
   if (o.device == "cpu" && given("--graphs"))
     throw UserError("--graphs means nothing to --device cpu");
   if (o.timeline && o.quiet) throw UserError("--timeline and --quiet exclude each other");

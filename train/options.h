@@ -11,12 +11,14 @@
 #include <variant>
 #include <vector>
 
+#include "dist/strategy_options.h"
+
 namespace tandem {
 
 // Of TrainOptions::verify_every.
 inline constexpr std::int64_t kAtEveryTest = -1;
 
-// Every field but `own` has a row in option_table.cpp.
+// Every field but `algo_options` and `own` has a row in option_table.cpp.
 struct TrainOptions {
   // Training
   std::int64_t batch = 100;  // global
@@ -46,9 +48,8 @@ struct TrainOptions {
   // Workers
   std::string algo;  // empty: single for one worker, d-sync for several
   int workers = 0;   // 0: one; under mpiexec, its processes without the servers
-  int servers = 1;   // of ps-sync; ranks of their own
-  int pipe_k = 2;
-  std::int64_t warmup_iterations = 0, warmup_epochs = 0;  // of d-sync, before pipe-sgd
+  // Options that only some algorithms have, such as {"--pipe-k", 3}: see dist/strategies.cpp.
+  StrategyOptions algo_options = {};
   std::string compress = "none";
   std::string link = "none";
   // After how many iterations the workers compare their weights, and at the end; 0: never.

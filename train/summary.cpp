@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "dist/compress/compressor.h"
+#include "dist/strategies.h"
 #include "train/option_table.h"
 #include "train/statistics.h"
 #include "train/version.h"
@@ -102,6 +103,8 @@ Json options_json(const TrainOptions& o) {
           json[summary_key(row.name)] = row.given(o) ? Json(o.*member) : Json(nullptr);
         },
         row.member);
+  for (const StrategyOption& option : strategy_options())
+    json[summary_key(option.name)] = option_value(o.algo_options, option.name);
   if (o.device == "cpu") {
     json["graphs"] = nullptr;
     json["deterministic"] = true;
@@ -126,9 +129,8 @@ double Summary::mean_ms() const { return mean(timed_ms()); }
 ModelInput Summary::model() const {
   const auto workers = workers_of(*this);
   ModelInput m{.algo = options.algo,
+               .options = options.algo_options,
                .workers = options.workers,
-               .servers = options.servers,
-               .pipe_k = options.pipe_k,
                .network = network,
                .gradient_bytes = 4.0 * static_cast<double>(gradient_count)};
   m.wire_bytes = static_cast<double>(make_compressor(options.compress)->bytes(gradient_count));
@@ -229,7 +231,8 @@ std::string to_text(const Summary& s) {
         "  iteration      {:.2f} ms (mean), {:.2f} ms (median), {:.2f} ms (95%), {:.0f} "
         "samples/s\n",
         s.mean_ms(), median(s.timed_ms()), quantile(s.timed_ms(), 0.95), s.samples_per_s());
-    if (s.options.algo == "single") {
+    const StrategyInfo* algo = find_strategy(s.options.algo);
+    if (algo && !algo->distributed()) {
       text += "  of which     ";
       for (const SpanKind kind : kComputeKinds)
         if (kind != SpanKind::wait)

@@ -9,7 +9,7 @@
 
 #include "base/thread_pool.h"
 #include "dist/launch.h"
-#include "dist/param_server/server.h"
+#include "dist/strategies.h"
 #include "dist/timing/calibration.h"
 #include "dist/transport/mpi_launch.h"
 #include "tensor/cuda/cuda_backend.h"
@@ -158,15 +158,17 @@ std::string what_runs(const Summary& s, const std::string& net, const DataSplit&
   const auto count = [](int n, const char* of) {
     return fmt::format("{} {}{}", n, of, n == 1 ? "" : "s");
   };
+  const StrategyInfo& algo = strategy_named(o.algo);
+  const int servers = algo.servers(o.algo_options);
   std::string text = fmt::format("data: {}: {} training and {} test images\n", s.data,
                                  data.train->size(), data.test->size());
   for (const std::string& line : data.left_out) text += fmt::format("data: {}\n", line);
-  text += fmt::format("model: {}, {} parameters; {}, {}{}, {}{}, batch {}\n", net, s.parameters,
-                      o.algo, count(o.workers, "worker"),
-                      o.algo == "ps-sync" ? " and " + count(o.servers, "server") : "",
-                      o.device == "cpu" ? count(o.threads, "thread") : "cuda " + o.precision,
-                      o.workers > 1 ? " each" : "", o.batch);
-  if (o.algo != "single")
+  text +=
+      fmt::format("model: {}, {} parameters; {}, {}{}, {}{}, batch {}\n", net, s.parameters, o.algo,
+                  count(o.workers, "worker"), servers > 0 ? " and " + count(servers, "server") : "",
+                  o.device == "cpu" ? count(o.threads, "thread") : "cuda " + o.precision,
+                  o.workers > 1 ? " each" : "", o.batch);
+  if (algo.distributed())
     text += fmt::format("network: {}, link {}, compression {}\n", mpi_launch() ? "MPI" : "threads",
                         o.link, o.compress);
   if (s.warmup > 0)
@@ -182,7 +184,7 @@ NetworkCost calibrate_all(Communication& communication, const TrainOptions& o, c
   return communication.call([&] {
     if (o.keeps_spans()) communication.spans().keep_events();
     communication.spans().count_from(length.cold + 1);
-    if (o.algo == "single") return NetworkCost();
+    if (!strategy_named(o.algo).distributed()) return NetworkCost();
     Transport& transport = communication.transport();
     return calibrate(transport, transport.size(), compressor, o.device == "cpu");
   });
@@ -203,12 +205,17 @@ void run_server(const Task& task, const DataSplit& data, const TrainOptions& o,
   calibrate_all(communication, o, length, compressor);
   communication.call([&] {
     Transport& transport = communication.transport();
-    ParameterServer server(transport, o.workers, o.servers, replica->parameters(),
-                           replica->optimizer(), compressor, communication.spans());
+    const auto server = strategy_named(o.algo).make_server({.parameters = replica->parameters(),
+                                                            .optimizer = replica->optimizer(),
+                                                            .spans = communication.spans(),
+                                                            .communication = &communication,
+                                                            .compressor = &compressor,
+                                                            .workers = o.workers,
+                                                            .options = o.algo_options});
     std::int64_t served = 0;
     do {
       const std::int64_t last = std::min(served + length.iterations_per_test, length.iterations);
-      server.serve(served + 1, last);
+      server->serve(served + 1, last);
       served = last;
       Request tested = transport.receive(0, Tag::control, {});
       transport.wait(tested, Patience::while_others_work);
@@ -284,7 +291,7 @@ Summary train(const Task& task, const TrainOptions& options) {
   if (!mpi_launch()) open();
   if (o.device != "cpu") expect_cuda_workers(mpi_launch() ? 1 : o.workers);
   run_on_ranks({.app = task.app,
-                .ranks = o.workers + (o.algo == "ps-sync" ? o.servers : 0),
+                .ranks = o.workers + strategy_named(o.algo).servers(o.algo_options),
                 .link = parse_link(o.link),
                 .stall_timeout_s = o.stall_timeout,
                 .computes_elsewhere = o.device != "cpu",

@@ -4,6 +4,7 @@
 
 #include "autograd/ops.h"
 #include "dist/finite.h"
+#include "dist/strategies.h"
 #include "dist/transport/mpi_launch.h"
 #include "tensor/cuda/cuda_backend.h"
 #include "tensor/device_queue.h"
@@ -33,8 +34,7 @@ Worker::Worker(const Task& task, const DataSplit& data, const TrainOptions& o, c
                                        .communication = &communication,
                                        .compressor = &compressor,
                                        .workers = o.workers,
-                                       .servers = o.servers,
-                                       .pipe_k = o.pipe_k,
+                                       .options = o.algo_options,
                                        .warmup_iterations = length.warmup})),
       steps_(
           o.device == "cuda" && o.graphs == "on", [this](const Batch& b) { return forward(b); },

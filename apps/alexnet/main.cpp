@@ -14,7 +14,7 @@ int main(int argc, char** argv) {
     options.lr = 0.01;
     options.weight_decay = 5e-4;
     options.lr_schedule = "step";
-    options.warmup_epochs = 5;  // the paper's, of pipe-sgd
+    options.algo_options["--warmup-epochs"] = 5;  // the paper's, of pipe-sgd
     std::string variant = "owt";
     ImageOptions images;
     AppHelp help{.about =

@@ -91,7 +91,7 @@ int main(int argc, char** argv) {
     options.lr = 0.1;
     options.weight_decay = 1e-4;
     options.lr_schedule = "step";
-    options.warmup_epochs = 5;  // the paper's, of pipe-sgd
+    options.algo_options["--warmup-epochs"] = 5;  // the paper's, of pipe-sgd
     Options own;
     if (!parse_options(argc, argv, help_for(own), options)) return;
     settle(own, options);

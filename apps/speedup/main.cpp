@@ -56,6 +56,14 @@ const T& named(const std::vector<T>& all, std::string T::*name, const std::strin
   throw UserError("{} {}: choose from {}", option, wanted, fmt::join(names, ", "));
 }
 
+std::string algos_help() {
+  std::string others;
+  for (const Algorithm& a : all_algorithms())
+    if (!a.by_default) others += fmt::format("{}\n{}", others.empty() ? "" : ",", a.name);
+  return "Only these, such as D-Sync,Pipe-SGD+T. Default: all\nof the paper" +
+         (others.empty() ? "" : "; there are also" + others);
+}
+
 // Returns false if --help or --version was asked for and shown. Takes what is behind -- from the
 // arguments.
 bool parse(int argc, char** argv, Options& o) {
@@ -70,8 +78,8 @@ bool parse(int argc, char** argv, Options& o) {
       "results.csv, table.md, figures and report.html. To continue an interrupted comparison,\n"
       "run the same command again.\n\n"
       "Words after -- are options for the benchmark, such as -- --lr 0.1 --warmup-epochs 5;\n"
-      "those that only pipe-sgd has are not passed to the others. By default a pipeline opens\n"
-      "at once.\n");
+      "those that only one algorithm has are not passed to the others. By default a pipeline\n"
+      "opens at once.\n");
   set_conventions(app);
   Plan& plan = o.plan;
   std::string bench = "mnist_mlp", data, mpiexec, out;
@@ -96,9 +104,7 @@ bool parse(int argc, char** argv, Options& o) {
       "or 2.5gbit/80us; none: what this machine can do")
       ->delimiter(',')
       ->option_text("SPEED=1gbe");
-  without_default("--algos", algos, "NAME",
-                  "Only these, such as D-Sync,Pipe-SGD+T; default: all\n"
-                  "seven")
+  without_default("--algos", algos, "NAME", algos_help().c_str())
       ->delimiter(',')
       ->option_text("NAME");
   without_default("--iterations", iterations, "N",
@@ -157,7 +163,7 @@ bool parse(int argc, char** argv, Options& o) {
   for (const std::string& link : links) parse_link(link);
   for (const std::string& name : algos) named(all_algorithms(), &Algorithm::name, name, "--algos");
   for (const Algorithm& a : all_algorithms())
-    if (algos.empty() || std::ranges::find(algos, a.name) != algos.end())
+    if (algos.empty() ? a.by_default : std::ranges::find(algos, a.name) != algos.end())
       plan.algorithms.push_back(a);
   if (plan.device == "cpu" && plan.precision != "fp32")
     throw UserError("--precision {} needs --device cuda", plan.precision);

@@ -11,7 +11,8 @@ namespace tandem {
 
 PsSync::PsSync(const StrategyContext& context)
     : c_(context),
-      cut_(cut_for_servers(context.parameters.values().count(), context.servers)),
+      cut_(cut_for_servers(context.parameters.values().count(),
+                           static_cast<int>(context.option("--servers")))),
       uncompressed_(make_none()),
       gradient_(stage(*context.compressor)),
       weights_(stage(*uncompressed_)),

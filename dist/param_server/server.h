@@ -10,6 +10,7 @@
 #include "autograd/sgd.h"
 #include "dist/block.h"
 #include "dist/compress/compressor.h"
+#include "dist/strategy.h"
 #include "dist/timing/spans.h"
 #include "dist/transport/transport.h"
 
@@ -21,15 +22,14 @@ inline Cut cut_for_servers(std::int64_t count, int servers) {
   return Cut(count, servers, std::clamp<std::int64_t>(count / kBlock / servers / 128, 4, 32));
 }
 
-class ParameterServer {
+class ParameterServer : public Server {
  public:
   // Holds the share of this transport's rank among `servers` servers of `workers` workers. The
   // arguments must outlive the server.
   ParameterServer(Transport& transport, int workers, int servers, ParameterSet& parameters,
                   Sgd& optimizer, const Compressor& compressor, Spans& spans);
 
-  // Answers the workers' iterations first … last.
-  void serve(std::int64_t first, std::int64_t last);
+  void serve(std::int64_t first, std::int64_t last) override;
 
  private:
   // The gradients of one segment from all workers, and the answer to them.

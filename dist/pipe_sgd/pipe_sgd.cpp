@@ -21,7 +21,9 @@ constexpr std::int64_t kNothing = 0;  // "iteration" of a sum that does not chan
 }  // namespace
 
 PipeSgd::PipeSgd(const StrategyContext& context)
-    : c_(context), sum_over_workers_(context, context.pipe_k) {
+    : c_(context),
+      k_(static_cast<int>(context.option("--pipe-k"))),
+      sum_over_workers_(context, k_) {
   make_ready({});
 }
 
@@ -80,7 +82,7 @@ void PipeSgd::apply(const Gradient& sum) {
 // queue.
 std::vector<Gradient> PipeSgd::take_all() {
   std::vector<Gradient> sums;
-  for (int k = 0; k < c_.pipe_k; ++k) sums.push_back(take_sum());
+  for (int k = 0; k < k_; ++k) sums.push_back(take_sum());
   return sums;
 }
 
@@ -100,7 +102,7 @@ void PipeSgd::load_in_flight(std::vector<Gradient> sums) {
 // comm 1: the sums of the K iterations before the first are zero and ready. To update with zero
 // changes nothing (with momentum and weight decay too, by rule), so it is left out.
 void PipeSgd::make_ready(std::vector<Gradient> sums) {
-  const auto width = static_cast<std::size_t>(c_.pipe_k);
+  const auto width = static_cast<std::size_t>(k_);
   require(sums.size() <= width, "{} sums in flight in a pipeline of {}", sums.size(), width);
   const Tensor& like = c_.parameters.gradients();
   for (std::size_t k = sums.size(); k < width; ++k)

@@ -28,6 +28,7 @@ class PipeSgd : public Strategy {
   void apply(const Gradient& sum);
 
   StrategyContext c_;
+  int k_;
   GradientSum sum_over_workers_;
   // Sums that are ready, oldest first. There are K gradients in all: those here, those on the
   // communication thread, and the one that the parameters hold during a step. Each belongs to one

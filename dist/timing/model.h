@@ -3,8 +3,9 @@
 #pragma once
 
 #include <algorithm>
-#include <optional>
 #include <string>
+
+#include "dist/strategy_options.h"
 
 namespace tandem {
 
@@ -58,27 +59,15 @@ inline double pipe_iteration(const ComputeCost& compute, double communication) {
   return std::max(compute.all(), communication);
 }
 
-// The input of a prediction.
+// The input of a prediction; predicted_iteration() in dist/strategies.h makes it.
 struct ModelInput {
   std::string algo;  // as --algo
-  int workers = 1, servers = 1, pipe_k = 2;
+  StrategyOptions options = {};
+  int workers = 1;
   ComputeCost compute;  // of the slowest worker, which sets the pace
   NetworkCost network;
   double gradient_bytes = 0, wire_bytes = 0;  // n and n_wire
   double closed = 0;  // share of the iterations before the pipeline opens, which are d-sync
 };
-
-// The predicted time of an iteration; nothing for an algorithm without a model.
-inline std::optional<double> predicted_iteration(const ModelInput& m) {
-  if (m.algo == "ps-sync")
-    return sync_iteration(
-        m.compute, server_time(m.network, m.workers, m.servers, m.gradient_bytes, m.wire_bytes));
-  const double ring = ring_time(m.network, m.workers, m.gradient_bytes, m.wire_bytes);
-  const double sync = sync_iteration(m.compute, ring);
-  if (m.algo == "d-sync" || (m.algo == "pipe-sgd" && m.pipe_k == 1)) return sync;
-  if (m.algo == "pipe-sgd")
-    return m.closed * sync + (1 - m.closed) * pipe_iteration(m.compute, ring);
-  return {};
-}
 
 }  // namespace tandem

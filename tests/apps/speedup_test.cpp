@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "dist/strategies.h"
 #include "speedup/results.h"
 #include "tests/data/idx_files.h"
 #include "tests/support.h"

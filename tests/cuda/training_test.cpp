@@ -103,7 +103,7 @@ TEST_CASE("cuda: training: pipe-sgd gives the bits of direct steps in replayed o
         CAPTURE(precision);
         CAPTURE(workers);
         TrainOptions o = options("pipe-sgd", workers, precision);
-        o.pipe_k = 2;
+        o.algo_options["--pipe-k"] = 2;
         const std::string expected = hash(model, o);
         CHECK(hash(model, o) == expected);
         o.graphs = "off";
@@ -126,10 +126,10 @@ TEST_CASE("cuda: training: d-sync and ps-sync and pipe-sgd with K=1 have the sam
         CHECK(hash(model, o) == expected);
         o.graphs = "on";
         o.algo = "ps-sync";
-        o.servers = 2;
+        o.algo_options["--servers"] = 2;
         CHECK(hash(model, o) == expected);
         o.algo = "pipe-sgd";
-        o.pipe_k = 1;
+        o.algo_options["--pipe-k"] = 1;
         CHECK(hash(model, o) == expected);
       }
 }

@@ -10,7 +10,7 @@
 #include "dist/launch.h"
 #include "dist/param_server/server.h"
 #include "dist/ring_allreduce/ring_allreduce.h"
-#include "dist/strategy.h"
+#include "dist/strategies.h"
 #include "tests/dist/fake_gpu.h"
 #include "tests/dist/gradients.h"
 #include "tests/dist/ranks.h"
@@ -59,15 +59,15 @@ std::vector<float> train(const Run& run, const Compressor& compressor, int worke
       });
     }
     Net net(make_device());
-    const auto strategy = make_strategy(run.algo, {.parameters = net.set,
-                                                   .optimizer = net.sgd,
-                                                   .spans = net.spans,
-                                                   .communication = &communication,
-                                                   .compressor = &compressor,
-                                                   .workers = workers,
-                                                   .servers = run.servers,
-                                                   .pipe_k = run.pipe_k,
-                                                   .warmup_iterations = run.warmup});
+    const auto strategy =
+        make_strategy(run.algo, {.parameters = net.set,
+                                 .optimizer = net.sgd,
+                                 .spans = net.spans,
+                                 .communication = &communication,
+                                 .compressor = &compressor,
+                                 .workers = workers,
+                                 .options = {{"--servers", run.servers}, {"--pipe-k", run.pipe_k}},
+                                 .warmup_iterations = run.warmup});
     try {
       for (std::int64_t t = 1; t <= kIterations; ++t) {
         strategy->before_step(t);

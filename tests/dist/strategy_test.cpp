@@ -1,5 +1,5 @@
 // Strategies on small parameters, without a model.
-#include "dist/strategy.h"
+#include "dist/strategies.h"
 
 #include <doctest/doctest.h>
 
@@ -43,8 +43,7 @@ StrategyContext context(Small& small, Communication& communication, const Compre
           .communication = &communication,
           .compressor = &compressor,
           .workers = workers,
-          .servers = 1,
-          .pipe_k = pipe_k};
+          .options = {{"--pipe-k", pipe_k}}};
 }
 
 }  // namespace

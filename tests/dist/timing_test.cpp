@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "dist/compress/compressor.h"
+#include "dist/strategies.h"
 #include "dist/timing/calibration.h"
 #include "dist/timing/clock_offset.h"
 #include "dist/timing/model.h"
@@ -109,9 +110,9 @@ TEST_CASE("model: each algorithm has its own equation, and one without has none"
   CHECK(predicted("pipe-sgd") == 6);
   m.closed = 0.25;
   CHECK(predicted("pipe-sgd") == 0.25 * 12 + 0.75 * 6);
-  m.pipe_k = 1;
+  m.options["--pipe-k"] = 1;
   CHECK(predicted("pipe-sgd") == 12);
-  for (const char* other : {"single", "local-sgd", ""}) CHECK_FALSE(predicted(other));
+  for (const char* other : {"single", "unheard-of", ""}) CHECK_FALSE(predicted(other));
 }
 
 TEST_CASE("spans: cold iterations are seen but not counted") {

@@ -87,8 +87,8 @@ TEST_CASE("train(): values out of range are refused with the option's name") {
   names("--iterations", [](TrainOptions& o) { o.iterations = -1; });
   names("--test-every", [](TrainOptions& o) { o.test_every = -1; });
   names("--verify-every", [](TrainOptions& o) { o.verify_every = -2; });
-  names("--pipe-k", [](TrainOptions& o) { o.pipe_k = 0; });
-  names("--servers", [](TrainOptions& o) { o.servers = 0; });
+  names("--pipe-k", [](TrainOptions& o) { o.algo_options["--pipe-k"] = 0; });
+  names("--servers", [](TrainOptions& o) { o.algo_options["--servers"] = 0; });
   names("--threads", [](TrainOptions& o) { o.threads = -1; });
   names("--algo", [](TrainOptions& o) { o.algo = "magic"; });
   names("--compress", [](TrainOptions& o) { o.compress = "zip"; });
@@ -106,6 +106,8 @@ TEST_CASE("train(): options that do not go together are refused") {
           o.nesterov = true;
           o.momentum = 0;
         }) == "--nesterov needs a --momentum above 0");
+  CHECK(refusal([](TrainOptions& o) { o.algo_options["--pipek"] = 2; }) ==
+        "--pipek is an option of no algorithm");
   CHECK(refusal([](TrainOptions& o) { o.save = o.trace = "/tmp/x"; }) ==
         "--save and --trace would write to the same file /tmp/x");
 }

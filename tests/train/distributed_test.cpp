@@ -72,15 +72,15 @@ TEST_CASE("distributed: d-sync, ps-sync and pipe-sgd with K=1 give the same bits
       TrainOptions ps_sync = options("ps-sync", workers);
       ps_sync.compress = compress;
       for (const int servers : {1, 2, 7}) {
-        ps_sync.servers = servers;
+        ps_sync.algo_options["--servers"] = servers;
         CHECK(hash(ps_sync) == expected);
       }
       TrainOptions pipe = options("pipe-sgd", workers);
       pipe.compress = compress;
-      pipe.pipe_k = 1;
+      pipe.algo_options["--pipe-k"] = 1;
       CHECK(hash(pipe) == expected);
-      pipe.pipe_k = 3;
-      pipe.warmup_iterations = 1000;  // the pipeline never opens
+      pipe.algo_options["--pipe-k"] = 3;
+      pipe.algo_options["--warmup-iterations"] = 1000;  // the pipeline never opens
       CHECK(hash(pipe) == expected);
     }
 }
@@ -101,7 +101,7 @@ TEST_CASE("distributed: every step of the optimizer is the same on workers and s
   o.lr_schedule = "cosine";
   const std::string expected = hash(o);
   o.algo = "ps-sync";
-  o.servers = 2;
+  o.algo_options["--servers"] = 2;
   CHECK(hash(o) == expected);
 }
 
@@ -110,8 +110,8 @@ TEST_CASE("distributed: pipe-sgd equals a one-process reference of the delayed u
   for (const int k : {2, 3})
     for (const std::int64_t warmup : {0, 4}) {
       TrainOptions o = options("pipe-sgd", 1, 15);
-      o.pipe_k = k;
-      o.warmup_iterations = warmup;
+      o.algo_options["--pipe-k"] = k;
+      o.algo_options["--warmup-iterations"] = warmup;
 
       Replica replica(task(), digits(), o, cpu_device());
       Loader loader(digits().train, digits().normalisation, replica.device(),
@@ -225,7 +225,7 @@ TEST_CASE("distributed: a pipeline's communication counts, also where it goes on
 TEST_CASE("distributed: the summary shows every rank, what it sent and what was predicted") {
   const TemporaryFolder folder;
   TrainOptions o = options("ps-sync", 3);
-  o.servers = 2;
+  o.algo_options["--servers"] = 2;
   o.compress = "trunc16";
   o.summary = folder / "summary.json";
   o.trace = folder / "trace.json";
@@ -311,9 +311,9 @@ TEST_CASE("distributed: a net with batch norm has the same bits under every sync
     CAPTURE(workers);
     const Summary d_sync = train(conv_task(), options("d-sync", workers, 25));  // an epoch has 20
     TrainOptions ps_sync = options("ps-sync", workers, 25);
-    ps_sync.servers = 2;
+    ps_sync.algo_options["--servers"] = 2;
     TrainOptions pipe = options("pipe-sgd", workers, 25);
-    pipe.pipe_k = 1;
+    pipe.algo_options["--pipe-k"] = 1;
     for (const TrainOptions& o : {ps_sync, pipe}) {
       const Summary s = train(conv_task(), o);
       CHECK(s.weights_hash == d_sync.weights_hash);

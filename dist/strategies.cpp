@@ -1,0 +1,184 @@
+#include "dist/strategies.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "dist/d_sync.h"
+#include "dist/param_server/ps_sync.h"
+#include "dist/param_server/server.h"
+#include "dist/pipe_sgd/pipe_sgd.h"
+#include "dist/single.h"
+
+namespace tandem {
+namespace {
+
+template <class S>
+std::unique_ptr<Strategy> make(const StrategyContext& context) {
+  return std::make_unique<S>(context);
+}
+
+std::unique_ptr<Server> make_parameter_server(const StrategyContext& c) {
+  return std::make_unique<ParameterServer>(c.communication->transport(), c.workers,
+                                           static_cast<int>(c.option("--servers")), c.parameters,
+                                           c.optimizer, *c.compressor, c.communication->spans());
+}
+
+// ---- predictions, from the equations of timing/model.h
+
+double ring_of(const ModelInput& m) {
+  return ring_time(m.network, m.workers, m.gradient_bytes, m.wire_bytes);
+}
+
+double predict_d_sync(const ModelInput& m) { return sync_iteration(m.compute, ring_of(m)); }
+
+double predict_ps_sync(const ModelInput& m) {
+  const auto servers = static_cast<int>(option_value(m.options, "--servers"));
+  return sync_iteration(m.compute,
+                        server_time(m.network, m.workers, servers, m.gradient_bytes, m.wire_bytes));
+}
+
+double predict_pipe_sgd(const ModelInput& m) {
+  if (option_value(m.options, "--pipe-k") == 1) return predict_d_sync(m);
+  return m.closed * predict_d_sync(m) + (1 - m.closed) * pipe_iteration(m.compute, ring_of(m));
+}
+
+// ---- the table
+
+std::vector<StrategyInfo> make_table() {
+  using Warmup = StrategyOption::Warmup;
+  return {
+      {.name = "single", .help = "one worker", .family = Family::alone, .make = make<Single>},
+      {.name = "ps-sync",
+       .help = "parameter server",
+       .family = Family::synchronous,
+       .make = make<PsSync>,
+       .make_server = make_parameter_server,
+       .predict = predict_ps_sync,
+       .options = {{.name = "--servers",
+                    .value_name = "N",
+                    .help = "ranks that hold the weights, besides the workers; each holds its part "
+                            "of the blocks",
+                    .value = 1,
+                    .least = 1,
+                    .most = 1024}},
+       .rows = {.label = "PS-Sync", .compressors = {"none"}}},
+      {.name = "d-sync",
+       .help = "ring all-reduce after backward",
+       .family = Family::synchronous,
+       .make = make<DSync>,
+       .predict = predict_d_sync,
+       .rows = {.label = "D-Sync"}},
+      {.name = "pipe-sgd",
+       .help = "the all-reduce goes on behind the next iterations",
+       .family = Family::delayed,
+       .make = make<PipeSgd>,
+       .predict = predict_pipe_sgd,
+       .options = {{.name = "--pipe-k",
+                    .value_name = "K",
+                    .help = "an update uses the gradients of K iterations before. 1 is d-sync, 2 "
+                            "hides all that can be hidden",
+                    .value = 2,
+                    .least = 1,
+                    .most = 64},
+                   {.name = "--warmup-iterations",
+                    .value_name = "N",
+                    .help = "begin with N iterations of d-sync",
+                    .value = 0,
+                    .least = 0,
+                    .most = 1'000'000'000,
+                    .warmup = Warmup::iterations},
+                   {.name = "--warmup-epochs",
+                    .value_name = "N",
+                    .help = "the same in epochs; both add up",
+                    .value = 0,
+                    .least = 0,
+                    .most = 1'000'000,
+                    .warmup = Warmup::epochs}},
+       .rows = {.label = "Pipe-SGD"}},
+  };
+}
+
+}  // namespace
+
+bool StrategyInfo::has_option(const std::string& option) const {
+  return std::ranges::find(options, option, &StrategyOption::name) != options.end();
+}
+
+int StrategyInfo::servers(const StrategyOptions& given) const {
+  return make_server ? static_cast<int>(option_value(given, "--servers")) : 0;
+}
+
+std::int64_t StrategyInfo::warmup(const StrategyOptions& given,
+                                  std::int64_t iterations_per_epoch) const {
+  std::int64_t iterations = 0;
+  for (const StrategyOption& option : options) {
+    const std::int64_t value = option_value(given, option.name);
+    if (option.warmup == StrategyOption::Warmup::iterations) iterations += value;
+    if (option.warmup == StrategyOption::Warmup::epochs) iterations += value * iterations_per_epoch;
+  }
+  return iterations;
+}
+
+const std::vector<StrategyInfo>& all_strategies() {
+  static const std::vector<StrategyInfo> kTable = make_table();
+  return kTable;
+}
+
+std::vector<std::string> strategy_names() {
+  std::vector<std::string> names;
+  for (const StrategyInfo& info : all_strategies()) names.push_back(info.name);
+  return names;
+}
+
+const StrategyInfo* find_strategy(const std::string& name) {
+  const auto found = std::ranges::find(all_strategies(), name, &StrategyInfo::name);
+  return found == all_strategies().end() ? nullptr : &*found;
+}
+
+const StrategyInfo& strategy_named(const std::string& name) {
+  const StrategyInfo* found = find_strategy(name);
+  if (!found) throw UserError("--algo {} is not known", name);
+  return *found;
+}
+
+const StrategyInfo& default_strategy(int workers) {
+  return strategy_named(workers > 1 ? "d-sync" : "single");
+}
+
+const std::vector<StrategyOption>& strategy_options() {
+  static const std::vector<StrategyOption> kOptions = [] {
+    std::vector<StrategyOption> all;
+    for (const StrategyInfo& info : all_strategies())
+      for (const StrategyOption& option : info.options)
+        if (std::ranges::find(all, option.name, &StrategyOption::name) == all.end())
+          all.push_back(option);
+    return all;
+  }();
+  return kOptions;
+}
+
+std::vector<std::string> strategies_with(const std::string& option) {
+  std::vector<std::string> names;
+  for (const StrategyInfo& info : all_strategies())
+    if (info.has_option(option)) names.push_back(info.name);
+  return names;
+}
+
+std::int64_t option_value(const StrategyOptions& given, const std::string& name) {
+  const auto option = std::ranges::find(strategy_options(), name, &StrategyOption::name);
+  require(option != strategy_options().end(), "no algorithm has the option {}", name);
+  const auto found = given.find(name);
+  return found == given.end() ? option->value : found->second;
+}
+
+std::unique_ptr<Strategy> make_strategy(const std::string& name, const StrategyContext& context) {
+  return strategy_named(name).make(context);
+}
+
+std::optional<double> predicted_iteration(const ModelInput& input) {
+  const StrategyInfo* info = find_strategy(input.algo);
+  if (!info || !info->predict) return {};
+  return info->predict(input);
+}
+
+}  // namespace tandem
