@@ -15,8 +15,12 @@ namespace tandem {
 template <class T>
 class Queue {
  public:
+  // Behind the end of a queue that is closed, the item is dropped: who takes must not mistake it
+  // for the one that failed.
   void put(T item) {
-    shared_.change([&](State& state) { state.items.push_back(std::move(item)); });
+    shared_.change([&](State& state) {
+      if (!state.closed) state.items.push_back(std::move(item));
+    });
   }
 
   // Puts the result of f(), or closes the queue with the exception that f throws.
