@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tensor/backend.h"
+#include "tensor/state.h"
 
 namespace tandem {
 namespace {
@@ -80,6 +81,11 @@ void ParameterSet::values_changed() {
   device_.backend().cast(values_, low_values_);
   for (const Parameter* p : all_)
     if (!p->trained() && p->used.dtype() == Dtype::bf16) device_.backend().cast(p->value, p->used);
+}
+
+void ParameterSet::visit(State& state) {
+  for (Parameter* p : all_) state("value of " + p->name, p->value);
+  values_changed();
 }
 
 void ParameterSet::set_gradients(Tensor gradients) {

@@ -15,6 +15,8 @@
 
 namespace tandem {
 
+class State;
+
 enum class Role {
   trained,    // has a gradient and a momentum; lives in the flat buffers
   fixed,      // a weight that training does not change: it has only a value
@@ -74,6 +76,9 @@ class ParameterSet {
 
   // Updates the bf16 copies; call it after writing values without an optimizer.
   void values_changed();
+
+  // All values, with what forward measured, to be saved or loaded.
+  void visit(State& state);
 
   // Backward writes here from now on. This lets a strategy keep a gradient while the next one is
   // computed.

@@ -1,5 +1,7 @@
 #include "autograd/sgd.h"
 
+#include "tensor/state.h"
+
 namespace tandem {
 
 Sgd::Sgd(ParameterSet& parameters, const SgdOptions& options)
@@ -26,6 +28,11 @@ void Sgd::update_part(std::int64_t iteration, std::int64_t first, std::int64_t c
   parameters_->device().backend().sgd(step(iteration), part(parameters_->gradients()),
                                       part(parameters_->momenta()), part(parameters_->values()),
                                       part(parameters_->low_values()));
+}
+
+void Sgd::visit(State& state) {
+  Tensor momenta = parameters_->momenta();
+  state("momenta", momenta);
 }
 
 }  // namespace tandem

@@ -28,6 +28,9 @@ class Sgd {
   // Updates only `count` elements of the flat buffers from `first` on, with the set's own gradient.
   void update_part(std::int64_t iteration, std::int64_t first, std::int64_t count);
 
+  // The momenta, to be saved or loaded.
+  void visit(State& state);
+
   double rate(std::int64_t iteration) const { return options_.schedule.rate(iteration); }
 
  private:

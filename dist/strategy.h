@@ -24,6 +24,7 @@
 #include "dist/strategy_options.h"
 #include "dist/timing/spans.h"
 #include "tensor/event.h"
+#include "tensor/state.h"
 
 namespace tandem {
 
@@ -43,11 +44,10 @@ class Strategy : public Hooks {
   virtual void settle() {}
   virtual void finish() {}
 
-  // What is in flight between two iterations: sums that have not been applied yet, oldest first.
-  // To be saved with weights and momenta, and loaded before the first step of a run that goes on
-  // from there; it then continues to the same bits. Saving waits for communication under way.
-  virtual std::vector<Gradient> save_in_flight() { return {}; }
-  virtual void load_in_flight(std::vector<Gradient> sums);
+  // What the strategy holds between two iterations, such as sums that are not applied yet, to be
+  // saved with weights and momenta, or loaded before a run goes on from there (tensor/state.h).
+  // Waits for communication under way.
+  virtual void visit(State& state) { (void)state; }
 };
 
 // What a strategy works with. All of it must outlive the strategy.
@@ -71,6 +71,8 @@ class Server {
   virtual ~Server() = default;
   // Answers the workers' iterations first … last.
   virtual void serve(std::int64_t first, std::int64_t last) = 0;
+  // What the server holds between two iterations; see Strategy::visit().
+  virtual void visit(State& state) = 0;
 };
 
 }  // namespace tandem

@@ -117,4 +117,10 @@ void ParameterServer::answer(Slot& slot, std::int64_t segment) {
     slot.answered[static_cast<std::size_t>(worker)] = transport_.send(worker, Tag::pull, weights);
 }
 
+// All weights and momenta: those of other servers' segments are never read.
+void ParameterServer::visit(State& state) {
+  parameters_.visit(state);
+  optimizer_.visit(state);
+}
+
 }  // namespace tandem

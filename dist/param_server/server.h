@@ -30,6 +30,7 @@ class ParameterServer : public Server {
                   Sgd& optimizer, const Compressor& compressor, Spans& spans);
 
   void serve(std::int64_t first, std::int64_t last) override;
+  void visit(State& state) override;
 
  private:
   // The gradients of one segment from all workers, and the answer to them.

@@ -8,9 +8,10 @@
 // both itself, beside its computation.)
 #include "dist/pipe_sgd/pipe_sgd.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
-#include "base/error.h"
 #include "tensor/backend.h"
 
 namespace tandem {
@@ -24,7 +25,11 @@ PipeSgd::PipeSgd(const StrategyContext& context)
     : c_(context),
       k_(static_cast<int>(context.option("--pipe-k"))),
       sum_over_workers_(context, k_) {
-  make_ready({});
+  // comm 1: the sums of the K iterations before the first are zero and ready. To update with zero
+  // changes nothing (with momentum and weight decay too, by rule), so it is left out.
+  const Tensor& like = c_.parameters.gradients();
+  for (int k = 0; k < k_; ++k)
+    sums_.put({kNothing, Tensor::zeros(like.shape(), like.dtype(), like.device()), {}});
 }
 
 void PipeSgd::before_step(std::int64_t) {
@@ -53,7 +58,7 @@ void PipeSgd::after_backward(std::int64_t t) {
   });
 }
 
-void PipeSgd::settle() { make_ready(take_all()); }
+void PipeSgd::settle() { put_all(take_all()); }
 
 // Applies the last K sums, so that T iterations make T updates on every rank.
 void PipeSgd::finish() {
@@ -62,7 +67,7 @@ void PipeSgd::finish() {
     apply(sum);
     sum.iteration = kNothing;
   }
-  make_ready(std::move(sums));
+  put_all(std::move(sums));
 }
 
 Gradient PipeSgd::take_sum() {
@@ -86,28 +91,17 @@ std::vector<Gradient> PipeSgd::take_all() {
   return sums;
 }
 
-std::vector<Gradient> PipeSgd::save_in_flight() {
-  std::vector<Gradient> sums = take_all(), saved;
-  for (const Gradient& sum : sums)
-    if (sum.iteration != kNothing) saved.push_back({sum.iteration, sum.values.clone(), {}});
-  make_ready(std::move(sums));
-  return saved;
-}
-
-void PipeSgd::load_in_flight(std::vector<Gradient> sums) {
-  take_all();
-  make_ready(std::move(sums));
-}
-
-// comm 1: the sums of the K iterations before the first are zero and ready. To update with zero
-// changes nothing (with momentum and weight decay too, by rule), so it is left out.
-void PipeSgd::make_ready(std::vector<Gradient> sums) {
-  const auto width = static_cast<std::size_t>(k_);
-  require(sums.size() <= width, "{} sums in flight in a pipeline of {}", sums.size(), width);
-  const Tensor& like = c_.parameters.gradients();
-  for (std::size_t k = sums.size(); k < width; ++k)
-    sums_.put({kNothing, Tensor::zeros(like.shape(), like.dtype(), like.device()), {}});
+void PipeSgd::put_all(std::vector<Gradient> sums) {
   for (Gradient& sum : sums) sums_.put(std::move(sum));
+}
+
+void PipeSgd::visit(State& state) {
+  std::vector<Gradient> sums = take_all();
+  for (std::size_t k = 0; k < sums.size(); ++k) {
+    state(fmt::format("iteration of sum {}", k), sums[k].iteration);
+    state(fmt::format("sum {}", k), sums[k].values);
+  }
+  put_all(std::move(sums));
 }
 
 }  // namespace tandem

@@ -18,11 +18,10 @@ class PipeSgd : public Strategy {
   void settle() override;
   void finish() override;
 
-  std::vector<Gradient> save_in_flight() override;
-  void load_in_flight(std::vector<Gradient> sums) override;
+  void visit(State& state) override;
 
  private:
-  void make_ready(std::vector<Gradient> sums);
+  void put_all(std::vector<Gradient> sums);
   Gradient take_sum();
   std::vector<Gradient> take_all();
   void apply(const Gradient& sum);
