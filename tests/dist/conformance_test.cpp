@@ -1,0 +1,309 @@
+// Every algorithm in the table of dist/strategies.cpp, held to what its family promises. A new
+// algorithm is covered by its entry.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include "base/random.h"
+#include "dist/launch.h"
+#include "dist/strategies.h"
+#include "tests/dist/fake_gpu.h"
+#include "tests/dist/gradients.h"
+#include "tests/support.h"
+
+using namespace tandem;
+using namespace tandem::test;
+
+namespace {
+
+constexpr std::int64_t kIterations = 20, kIterationsPerEpoch = 3;
+
+// Two parameters, and gradients that depend on rank, iteration and weights.
+struct Net {
+  Net(const Device& device, std::int64_t count)
+      : b({count}, gradient(count, 7)), set({{"a", &a}, {"b", &b}}, device) {}
+
+  void backward(std::int64_t t, int rank) {
+    for (const Parameter* p : set.all()) {
+      const auto weights = p->value.span<float>(), gradients = p->gradient.span<float>();
+      for (std::size_t i = 0; i < weights.size(); ++i)
+        gradients[i] = 0.1F * weights[i] + 0.01F * static_cast<float>((rank + 1) * t);
+    }
+  }
+  // What is loaded replaces this.
+  void spoil() {
+    for (const Parameter* p : set.all()) {
+      p->value.backend().fill(p->value, 7);
+      p->value.backend().fill(p->momentum, 7);
+    }
+  }
+
+  Parameter a{{3}, {1, 2, 3}}, b;
+  ParameterSet set;
+  Sgd sgd{set, {.schedule = {.base = 0.1}, .momentum = 0.9, .weight_decay = 0.01}};
+  Spans spans;
+};
+
+Device cpu() { return cpu_device(); }
+
+enum class Saving { never, and_going_on, and_loading };
+
+struct Job {
+  const StrategyInfo* algo;
+  StrategyOptions options = {};
+  const Compressor* compressor;
+  int workers = 1;
+  std::int64_t count = 1;
+  Device (*device)() = cpu;
+  // What is done after some of the iterations.
+  Saving saving = Saving::never;
+  std::set<std::int64_t> saves = {};
+  // What a rank does in the middle of an iteration.
+  std::function<void(Net& net, int rank, std::int64_t t)> meddle = {};
+
+  int ranks() const { return workers + algo->servers(options); }
+  std::string text() const {
+    std::string all =
+        fmt::format("{}, {} workers, {} elements, {}", algo->name, workers, count, device().name());
+    for (const auto& [name, value] : options) all += fmt::format(", {} {}", name, value);
+    return all;
+  }
+};
+
+StrategyContext context(const Job& job, Net& net, Communication& communication) {
+  return {.parameters = net.set,
+          .optimizer = net.sgd,
+          .spans = net.spans,
+          .communication = &communication,
+          .compressor = job.compressor,
+          .workers = job.workers,
+          .options = job.options,
+          .warmup_iterations = job.algo->warmup(job.options, kIterationsPerEpoch)};
+}
+
+// A rank's net and its part of the algorithm: a Strategy or a Server.
+template <class Part>
+struct Side {
+  Side(const Job& job, const Device& device, Communication& communication,
+       std::unique_ptr<Part> (*make)(const StrategyContext&))
+      : net(device, job.count), part(make(context(job, net, communication))) {}
+
+  void save_to(MemoryState& memory) {
+    memory.save(net.set);
+    memory.save(net.sgd);
+    memory.save(*part);
+  }
+  void load_from(MemoryState& memory) {
+    net.spoil();
+    memory.load(net.set);
+    memory.load(net.sgd);
+    memory.load(*part);
+  }
+
+  Net net;
+  std::unique_ptr<Part> part;
+};
+
+// A server's weights and momenta are saved by the server itself.
+template <>
+void Side<Server>::save_to(MemoryState& memory) {
+  memory.save(*part);
+}
+template <>
+void Side<Server>::load_from(MemoryState& memory) {
+  net.spoil();
+  memory.load(*part);
+}
+
+// After iteration t: saves the side, and goes on with it or with another one that is loaded.
+template <class Part, class Make>
+void pause(const Job& job, std::int64_t t, std::unique_ptr<Side<Part>>& side, const Make& make) {
+  if (job.saving == Saving::never || !job.saves.contains(t)) return;
+  MemoryState memory;
+  side->save_to(memory);
+  if (job.saving == Saving::and_going_on) return;
+  side = make();
+  side->load_from(memory);
+}
+
+void serve(const Job& job, Communication& communication) {
+  communication.call([&] {
+    const auto make = [&] {
+      return std::make_unique<Side<Server>>(job, cpu_device(), communication,
+                                            job.algo->make_server);
+    };
+    auto side = make();
+    for (std::int64_t t = 1; t <= kIterations; ++t) {
+      side->part->serve(t, t);
+      pause(job, t, side, make);
+    }
+  });
+}
+
+std::vector<float> work(const Job& job, Communication& communication) {
+  const int rank = communication.transport().rank();
+  const auto make = [&] {
+    return std::make_unique<Side<Strategy>>(job, job.device(), communication, job.algo->make);
+  };
+  auto side = make();
+  try {
+    for (std::int64_t t = 1; t <= kIterations; ++t) {
+      side->part->before_step(t);
+      side->net.backward(t, rank);
+      if (job.meddle) job.meddle(side->net, rank, t);
+      side->part->after_backward(t);
+      pause(job, t, side, make);
+    }
+    side->part->finish();
+  } catch (const std::exception& e) {
+    communication.stop(e.what());
+    throw;
+  }
+  return side->net.set.values().to_host<float>();
+}
+
+// The weights of each worker at the end.
+std::vector<std::vector<float>> run(const Job& job) {
+  std::vector<std::vector<float>> weights(static_cast<std::size_t>(job.workers));
+  run_on_ranks({.app = "test", .ranks = job.ranks()}, [&](Communication& communication) {
+    const int rank = communication.transport().rank();
+    if (rank >= job.workers)
+      serve(job, communication);
+    else
+      weights[static_cast<std::size_t>(rank)] = work(job, communication);
+  });
+  return weights;
+}
+
+// The defaults, and each option once with its least value and once with one more than the default.
+std::vector<StrategyOptions> variants(const StrategyInfo& algo) {
+  std::vector<StrategyOptions> all(1);
+  for (const StrategyOption& option : algo.options)
+    for (const std::int64_t value : {option.least, option.value + 1})
+      if (value != option.value) all.push_back({{option.name, value}});
+  return all;
+}
+
+std::vector<int> worlds(const StrategyInfo& algo) {
+  return algo.distributed() ? std::vector{1, 2, 3, 5} : std::vector{1};
+}
+
+// Calls check(job) for every algorithm with all its variants, compressors, worlds and devices.
+template <class Check>
+void for_all_jobs(const std::vector<std::int64_t>& counts, const Check& check) {
+  for (const std::string& compress : compressor_names()) {
+    const auto compressor = make_compressor(compress);
+    for (const StrategyInfo& algo : all_strategies())
+      for (const StrategyOptions& options : variants(algo))
+        for (const int workers : worlds(algo))
+          for (const std::int64_t count : counts)
+            for (const auto device : {cpu, fake_gpu}) {
+              const Job job{.algo = &algo,
+                            .options = options,
+                            .compressor = compressor.get(),
+                            .workers = workers,
+                            .count = count,
+                            .device = device};
+              CAPTURE(compress);
+              CAPTURE(job.text());
+              check(job);
+            }
+  }
+}
+
+bool same(const std::vector<std::vector<float>>& a, const std::vector<std::vector<float>>& b) {
+  return std::ranges::equal(a, b, same_bits);
+}
+
+}  // namespace
+
+TEST_CASE("conformance: entries of the table are complete and agree with each other") {
+  std::set<std::string> names, labels;
+  for (const StrategyInfo& algo : all_strategies()) {
+    CAPTURE(algo.name);
+    CHECK(names.insert(algo.name).second);
+    CHECK(!algo.help.empty());
+    REQUIRE((algo.make != nullptr));
+    CHECK((algo.rows.label.empty() || labels.insert(algo.rows.label).second));
+    for (const std::string& compress : algo.rows.compressors) CHECK(make_compressor(compress));
+    CHECK((algo.make_server != nullptr) == algo.has_option("--servers"));
+    for (const StrategyOption& own : algo.options) {
+      CAPTURE(own.name);
+      CHECK(own.name.starts_with("--"));
+      CHECK(!own.help.empty());
+      CHECK(own.least <= own.value);
+      CHECK(own.value < own.most);
+      // Algorithms that share an option mean the same by it.
+      const auto shared = std::ranges::find(strategy_options(), own.name, &StrategyOption::name);
+      CHECK(shared->help == own.help);
+      CHECK(shared->value == own.value);
+    }
+  }
+  for (const int workers : {1, 2}) CHECK(default_strategy(workers).distributed() == (workers > 1));
+  CHECK(message_of<UserError>([] { strategy_named("magic"); }) == "--algo magic is not known");
+}
+
+TEST_CASE(
+    "conformance: all workers end with the same weights on all devices, synchronous ones with "
+    "d-sync's") {
+  for_all_jobs({1, 13, 4099}, [](const Job& job) {
+    const auto weights = run(job);
+    for (const auto& of_one : weights) CHECK(same_bits(of_one, weights[0]));
+    if (Job on_cpu = job; job.device != cpu) {
+      on_cpu.device = cpu;
+      CHECK(same(weights, run(on_cpu)));
+    }
+    if (job.algo->family != Family::synchronous && job.algo->family != Family::alone) return;
+    // One worker without compression has the bits of one that is alone.
+    const bool plain = job.workers == 1 && job.compressor->lossless();
+    const Job reference{.algo = &default_strategy(plain ? 1 : 2),
+                        .compressor = job.compressor,
+                        .workers = job.workers,
+                        .count = job.count};
+    if (job.algo->distributed() || plain) CHECK(same(weights, run(reference)));
+  });
+}
+
+TEST_CASE("conformance: a run that is saved, or loaded again, goes on to the same bits") {
+  Random random(18);
+  for_all_jobs({13}, [&](Job job) {
+    const auto uninterrupted = run(job);
+    for (int i = 0; i < 2; ++i)
+      job.saves.insert(1 + static_cast<std::int64_t>(random.below(kIterations)));
+    for (const Saving saving : {Saving::and_going_on, Saving::and_loading}) {
+      job.saving = saving;
+      CHECK(same(run(job), uninterrupted));
+    }
+  });
+}
+
+TEST_CASE("conformance: a rank that fails ends the job, and its reason is told") {
+  Random random(19);
+  for_all_jobs({13}, [&](Job job) {
+    if (job.ranks() == 1) return;
+    const auto failing = static_cast<int>(random.below(static_cast<std::uint64_t>(job.workers)));
+    const std::int64_t at = 1 + static_cast<std::int64_t>(random.below(kIterations));
+    job.meddle = [=](Net&, int rank, std::int64_t t) {
+      if (rank == failing && t == at) throw SystemError("a fault");
+    };
+    CHECK(message_of<SystemError>([&] { run(job); }) == fmt::format("rank {}: a fault", failing));
+  });
+}
+
+TEST_CASE("conformance: a gradient that is not finite is reported with its rank and parameter") {
+  for_all_jobs({13}, [](Job job) {
+    if (job.workers < 2) return;
+    job.meddle = [](Net& net, int rank, std::int64_t t) {
+      if (t == 4 && rank == 1)
+        net.b.gradient.span<float>()[1] = -std::numeric_limits<float>::infinity();
+    };
+    const std::string message = message_of<SystemError>([&] { run(job); });
+    CHECK(message.starts_with(
+        "rank 1: training diverged: the gradient of b is not finite in iteration "));
+    if (job.algo->family == Family::synchronous)
+      CHECK(message.ends_with(" in iteration 4; try a lower --lr"));
+  });
+}
