@@ -109,8 +109,7 @@ struct Options {
 };
 
 bool parse(int argc, char** argv, Options& o) {
-  CLI::App app(
-      "Times a training step (forward, backward, SGD with momentum) on random data.");
+  CLI::App app("Times a training step (forward, backward, SGD with momentum) on random data.");
   set_conventions(app);
   std::vector<std::string> names;
   for (const auto& [name, model] : kModels) names.push_back(name);
