@@ -10,8 +10,8 @@
 #include "base/random.h"
 #include "data/augment.h"
 #include "data/skipped_files.h"
-#include "tensor/dtype.h"
 #include "tensor/device_queue.h"
+#include "tensor/dtype.h"
 #include "tensor/shape.h"
 
 namespace tandem {

@@ -1,6 +1,6 @@
 // Forward and backward of a step, recorded once and replayed, where the device can do that
-// (tensor/device_queue.h). A recording belongs to the memory that it was made with: the batch's, which
-// Input keeps in its place, and the gradient's, of which Pipe-SGD has several in turn.
+// (tensor/device_queue.h). A recording belongs to the memory that it was made with: the batch's,
+// which Input keeps in its place, and the gradient's, of which Pipe-SGD has several in turn.
 #pragma once
 
 #include <cstdint>

@@ -161,7 +161,8 @@ TEST_CASE("cuda: training: divergence is reported with the parameter and the ite
   o.lr = 1e20;
   const std::string message = message_of<SystemError>([&] { run(mlp, o); });
   CAPTURE(message);
-  CHECK(message.starts_with("training diverged: the gradient of 0.weight is not finite in iteration "));
+  CHECK(message.starts_with(
+      "training diverged: the gradient of 0.weight is not finite in iteration "));
 }
 
 TEST_CASE("cuda: training: memory that no GPU has is refused") {
