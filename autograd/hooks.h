@@ -11,8 +11,10 @@ class Hooks {
  public:
   virtual ~Hooks() = default;
 
-  // Forward is about to read the parameter; once per use. May block until the value has arrived.
+  // Forward is about to read the parameter; once per use. May block until the value has arrived. A
+  // replay of a recorded step does not call it, so the steps of hooks that need it are not recorded.
   virtual void before_use(Parameter&) {}
+  virtual bool needs_before_use() const { return false; }
 
   // Backward has added the last contribution to the parameter's gradient. Called exactly once per
   // step, in the reverse order of first use in forward. Must not block. On a GPU the work has only

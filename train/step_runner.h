@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "autograd/tape.h"
+#include "base/error.h"
 #include "data/loader.h"
 #include "dist/timing/spans.h"
 
@@ -18,9 +19,9 @@ class StepRunner {
  public:
   using Forward = std::function<Var(const Batch&)>;
 
-  // `record`: whether to. `forward` gives the loss. `hooks` hear of parameters, in replays too; but
-  // before_use() is called only when a step is run directly. The references must outlive the
-  // runner.
+  // `record`: whether to; throws UserError for hooks that need before_use(), which a replay does
+  // not call. `forward` gives the loss. `hooks` hear of gradients in replays too. The references
+  // must outlive the runner.
   StepRunner(bool record, Forward forward, Hooks& hooks, const ParameterSet& parameters, Tape& tape,
              Spans& spans)
       : record_(record),
@@ -29,6 +30,10 @@ class StepRunner {
         parameters_(parameters),
         tape_(tape),
         spans_(spans) {
+    if (record && hooks.needs_before_use())
+      throw UserError(
+          "this algorithm waits for the weights of each layer, which a recorded step cannot do; "
+          "give --graphs off");
     tape.set_hooks(&hooks);
   }
 
