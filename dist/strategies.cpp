@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "dist/d_sync.h"
+#include "dist/local_sgd.h"
 #include "dist/param_server/ps_sync.h"
 #include "dist/param_server/server.h"
 #include "dist/pipe_sgd/pipe_sgd.h"
@@ -40,6 +41,11 @@ double predict_ps_sync(const ModelInput& m) {
 double predict_pipe_sgd(const ModelInput& m) {
   if (option_value(m.options, "--pipe-k") == 1) return predict_d_sync(m);
   return m.closed * predict_d_sync(m) + (1 - m.closed) * pipe_iteration(m.compute, ring_of(m));
+}
+
+double predict_local_sgd(const ModelInput& m) {
+  const auto period = static_cast<double>(option_value(m.options, "--period"));
+  return sync_iteration(m.compute, ring_of(m) / period);
 }
 
 // ---- the table
@@ -95,6 +101,18 @@ std::vector<StrategyInfo> make_table() {
                     .most = 1'000'000,
                     .warmup = Warmup::epochs}},
        .rows = {.label = "Pipe-SGD"}},
+      {.name = "local-sgd",
+       .help = "workers train by themselves and average their weights now and then",
+       .family = Family::averaging,
+       .make = make<LocalSgd>,
+       .predict = predict_local_sgd,
+       .options = {{.name = "--period",
+                    .value_name = "H",
+                    .help = "average the weights after every H iterations",
+                    .value = 8,
+                    .least = 1,
+                    .most = 1'000'000}},
+       .rows = {.label = "Local-SGD", .by_default = false}},
   };
 }
 

@@ -20,6 +20,7 @@ enum class Family {
   alone,        // one worker, which talks to nobody
   synchronous,  // the bits of d-sync, after every iteration and on every worker
   delayed,      // updates are late, but all workers make the same ones
+  averaging,    // workers have weights of their own, and take the mean now and then
 };
 
 // The rows of an algorithm in the tables of `speedup`, one for each compressor.

@@ -7,9 +7,12 @@
 //   on_grad_ready(param)   backward has finished this parameter           (from Hooks)
 //   after_backward(t)      hand over what is left; synchronous algorithms wait and update here
 //   settle()               before a pause: wait for communication under way
+//   before_test()          bring the weights that are to be tested, the same on all workers
+//   after_test()           go on from where training was
 //   finish()               drain, so that all ranks end at the same iteration
 //
-// All calls are made by the worker's compute thread.
+// All calls are made by the worker's compute thread. All workers make the same calls in the same
+// order, except settle(), which a rank may also call by itself when it fails.
 #pragma once
 
 #include <cstdint>
@@ -35,13 +38,26 @@ struct Gradient {
   EventPtr ready;  // from here on the values may be read and written
 };
 
+// What the sum of a worker's gradients over its samples is divided by.
+enum class GradientScale {
+  global_batch,  // the sum over the workers is the gradient of the mean loss of the batch
+  local_batch,   // each worker has the gradient of the mean loss of its own samples
+};
+
 class Strategy : public Hooks {
  public:
+  virtual GradientScale gradient_scale() const { return GradientScale::global_batch; }
+
   virtual void before_step(std::int64_t t) { (void)t; }
   virtual void after_backward(std::int64_t t) = 0;
   // Else a pipeline would go on while the workers test, and its next iterations would seem shorter
-  // than they are.
+  // than they are. Throws what the communication thread has found.
   virtual void settle() {}
+  // For algorithms whose workers differ between iterations. Tests change nothing: after_test()
+  // restores what before_test() replaced. Weights are compared between ranks (--verify-every) in
+  // between, too.
+  virtual void before_test() {}
+  virtual void after_test() {}
   virtual void finish() {}
 
   // What the strategy holds between two iterations, such as sums that are not applied yet, to be

@@ -9,8 +9,9 @@
 namespace tandem {
 namespace {
 
-constexpr std::array<std::string_view, 7> kAlgorithms = {kGrey,     "#0072b2", "#56b4e9", "#009e73",
-                                                         "#e69f00", "#d55e00", "#cc79a7"};
+constexpr std::array<std::string_view, 10> kAlgorithms = {
+    kGrey,     "#0072b2", "#56b4e9", "#009e73", "#e69f00", "#d55e00", "#cc79a7",  // Okabe and Ito
+    "#aa4499", "#999933", "#882255"};                                             // Tol
 
 constexpr std::pair<std::string_view, std::string_view> kActivities[] = {
     {"compute", "#4477aa"},  {"data", "#ccbb44"},       {"forward", "#66ccee"},

@@ -1,5 +1,6 @@
 // The colours of figures, tables and timelines. They can be told apart by the colour-blind (Okabe
-// and Ito's for algorithms, Paul Tol's for what time is spent on), on white and on dark grey.
+// and Ito's for the paper's algorithms, Paul Tol's for others and for what time is spent on), on
+// white and on dark grey.
 #pragma once
 
 #include <string>

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -98,6 +99,20 @@ bool parse_command_line(CLI::App& app, int argc, char** argv) {
     if (const auto word = unexpected_word(app)) refuse(app, *word);
     throw UserError("{}; --help lists the options", e.what());
   }
+}
+
+std::string wrapped(const std::string& text) {
+  constexpr std::size_t kWidth = 55;
+  std::string lines;
+  std::size_t length = 0;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    const bool fits = length + 1 + word.size() <= kWidth;
+    if (length > 0) lines += fits ? ' ' : '\n';
+    length = length > 0 && fits ? length + 1 + word.size() : word.size();
+    lines += word;
+  }
+  return lines;
 }
 
 }  // namespace tandem

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
-#include <sstream>
 #include <utility>
 
 #include "base/error.h"
@@ -42,21 +41,6 @@ void add_own_option(CLI::App& app, const OwnOption& own) {
     std::string& text = *std::get<std::string*>(own.value);
     add(text, text.empty())->check(own.choices.empty() ? path() : one_of(own.choices));
   }
-}
-
-// The text in lines that fit beside the options' names.
-std::string wrapped(const std::string& text) {
-  constexpr std::size_t kWidth = 55;
-  std::string lines;
-  std::size_t length = 0;
-  std::istringstream words(text);
-  for (std::string word; words >> word;) {
-    const bool fits = length + 1 + word.size() <= kWidth;
-    if (length > 0) lines += fits ? ' ' : '\n';
-    length = length > 0 && fits ? length + 1 + word.size() : word.size();
-    lines += word;
-  }
-  return lines;
 }
 
 std::string algo_help() {

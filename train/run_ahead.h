@@ -19,8 +19,10 @@ class RunAhead {
   // The references must outlive it.
   RunAhead(const Device& device, Spans& spans);
 
-  // Iteration t is queued on the device, with all that it computes.
-  void add(std::int64_t t, const Tensor& loss);
+  // Iteration t is queued on the device, with all that it computes. `share` is this worker's share
+  // of the batch if the loss is the mean over its own samples, 1 if it is divided by the global
+  // batch.
+  void add(std::int64_t t, const Tensor& loss, double share);
 
   struct Done {
     std::int64_t iteration;
@@ -34,7 +36,8 @@ class RunAhead {
  private:
   struct Queued {
     std::int64_t iteration;
-    Tensor loss;    // on the host, once it is done
+    Tensor loss;  // on the host, once it is done
+    double share;
     EventPtr done;  // null where it is done already
   };
 

@@ -54,19 +54,17 @@ class Training {
       strategy.before_step(t);
       const Tensor loss = worker_.forward_and_backward(batch);
       strategy.after_backward(t);
-      ahead_.add(t, loss);
+      ahead_.add(t, loss, worker_.loss_share());
 
-      const bool pauses = length_.tests_at(t) || verifies_at(t) || t == length_.cold;
+      const bool looks = length_.tests_at(t) || verifies_at(t);
+      const bool pauses = looks || t == length_.cold;
       if (pauses) strategy.settle();
       take_done(pauses);
       if (t == length_.iterations) finish();
-      if (length_.tests_at(t))
-        test(t);
-      else if (verifies_at(t))
-        verify(t, false);
+      if (looks) look_at_weights(t);
       if (pauses) begin_timing();
     }
-    if (length_.iterations == 0) test(0);
+    if (length_.iterations == 0) look_at_weights(0);
   } catch (const OutOfMemory& e) {
     worker_.explain(e);
   }
@@ -108,6 +106,14 @@ class Training {
                : 0;
   }
 
+  // Tests them, or only compares them between the workers.
+  void look_at_weights(std::int64_t t) {
+    worker_.spans().set_iteration(0);  // what this takes is no iteration's
+    worker_.strategy().before_test();
+    t == 0 || length_.tests_at(t) ? test(t) : verify(t, false);
+    worker_.strategy().after_test();
+  }
+
   void test(std::int64_t t) {
     evaluation_.average_statistics();
     if (verifies_at(t)) verify(t, true);
@@ -129,7 +135,7 @@ class Training {
     progress_.test(t, epoch, summary_.train_loss, summary_.test_accuracy, samples_per_s_so_far());
   }
 
-  // The algorithms are synchronous: after as many iterations, all workers have the same weights.
+  // Between before_test() and after_test() all workers have the same weights.
   bool verifies_at(std::int64_t t) const {
     if (o_.workers == 1 || o_.verify_every == 0) return false;
     if (o_.verify_every == kAtEveryTest) return t == 0 || length_.tests_at(t);

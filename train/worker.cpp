@@ -77,12 +77,15 @@ Tensor Worker::forward_and_backward(const Batch& batch) {
 Var Worker::forward(const Batch& batch) {
   tape_.begin(Tape::Mode::training, random_);
   const Var logits = replica_.model().forward(tape_, Var{batch.images});
+  const bool local = strategy_->gradient_scale() == GradientScale::local_batch;
+  const std::int64_t scale = local ? batch.labels.count() : options_.batch;
+  loss_share_ = static_cast<double>(scale) / static_cast<double>(options_.batch);
   return softmax_cross_entropy(tape_, logits, batch.labels,
-                               {.smoothing = options_.label_smoothing, .batch = options_.batch});
+                               {.smoothing = options_.label_smoothing, .batch = scale});
 }
 
 void Worker::report_divergence(std::int64_t iteration, double loss) {
-  strategy_->finish();  // throws what the communication thread has found in the gradients
+  strategy_->settle();  // throws what the communication thread has found in the gradients
   require_finite(parameters(), parameters().gradients().to_host<float>(), iteration);
   throw Diverged("training diverged: the loss of iteration {} is {}; try a lower --lr", iteration,
                  loss);

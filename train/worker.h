@@ -38,6 +38,9 @@ class Worker {
   Batch next_batch();
   // Queues forward and backward, and returns the loss. The strategy's hooks are called on the way.
   Tensor forward_and_backward(const Batch& batch);
+  // What the loss counts for: this worker's share of the batch if it is the mean over its own
+  // samples, 1 if it is divided by the global batch (Strategy::gradient_scale()).
+  double loss_share() const { return loss_share_; }
 
   // Throws Diverged: the loss of this iteration is not a number. Names a parameter whose gradient
   // is not finite either, if there is one.
@@ -57,6 +60,7 @@ class Worker {
   std::unique_ptr<Strategy> strategy_;
   Tape tape_;
   Random random_;  // of the iteration
+  double loss_share_ = 1;
   StepRunner steps_;
 };
 

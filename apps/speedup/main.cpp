@@ -57,11 +57,13 @@ const T& named(const std::vector<T>& all, std::string T::*name, const std::strin
 }
 
 std::string algos_help() {
-  std::string others;
+  std::vector<std::string> others;
   for (const Algorithm& a : all_algorithms())
-    if (!a.by_default) others += fmt::format("{}\n{}", others.empty() ? "" : ",", a.name);
-  return "Only these, such as D-Sync,Pipe-SGD+T. Default: all\nof the paper" +
-         (others.empty() ? "" : "; there are also" + others);
+    if (!a.by_default) others.push_back(a.name);
+  return wrapped(
+      fmt::format("Only these, such as D-Sync,Pipe-SGD+T. Default: those of the paper, "
+                  "which are all but {}",
+                  fmt::join(others, ", ")));
 }
 
 // Returns false if --help or --version was asked for and shown. Takes what is behind -- from the

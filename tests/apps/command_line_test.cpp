@@ -178,7 +178,7 @@ TEST_CASE("command line: --help explains every option and ends well") {
                              "--device",       "--metrics", "--summary",
                              "--save",         "--load",    "--quiet",
                              "--precision",    "--graphs",  "--deterministic",
-                             "--verify-every"})
+                             "--verify-every", "--period"})
     CHECK(r.out.find(option) != std::string::npos);
 }
 

@@ -181,6 +181,8 @@ TEST_CASE("mpi: processes give the same bits as threads" * doctest::skip(!kHasMp
     CHECK(pipe != d_sync);
     CHECK(hash_in(run_mpi(3, "mnist_mlp",
                           how + Words{"--algo", "pipe-sgd", "--link", "10gbit/20us"})) == pipe);
+    const Words local = {"--algo", "local-sgd", "--period", "3", "--test-every", "2"};
+    CHECK(hash_in(run_mpi(3, "mnist_mlp", how + local)) == threads(local));
   }
 }
 

@@ -96,21 +96,24 @@ TEST_CASE("cuda: training: replayed steps give the bits of direct ones, and runs
     }
 }
 
-TEST_CASE("cuda: training: pipe-sgd gives the bits of direct steps in replayed ones") {
+TEST_CASE("cuda: training: replayed steps give the bits of direct ones to other algorithms too") {
   for (const Model model : {mlp, conv_net})
     for (const char* precision : {"fp32", "bf16"})
-      for (const int workers : {1, 2, 4}) {
-        CAPTURE(precision);
-        CAPTURE(workers);
-        TrainOptions o = options("pipe-sgd", workers, precision);
-        o.algo_options["--pipe-k"] = 2;
-        const std::string expected = hash(model, o);
-        CHECK(hash(model, o) == expected);
-        o.graphs = "off";
-        CHECK(hash(model, o) == expected);
-        o.link = "2gbit/100us";
-        CHECK(hash(model, o) == expected);
-      }
+      for (const char* algo : {"pipe-sgd", "local-sgd"})
+        for (const int workers : {1, 2, 4}) {
+          CAPTURE(precision);
+          CAPTURE(algo);
+          CAPTURE(workers);
+          TrainOptions o = options(algo, workers, precision);
+          o.algo_options = {{"--pipe-k", 2}, {"--period", 3}};
+          const std::string expected = hash(model, o);
+          CHECK(hash(model, o) == expected);
+          o.graphs = "off";
+          CHECK(hash(model, o) == expected);
+          o.link = "2gbit/100us";
+          o.test_every = 4;
+          CHECK(hash(model, o) == expected);
+        }
 }
 
 TEST_CASE("cuda: training: d-sync and ps-sync and pipe-sgd with K=1 have the same bits") {

@@ -60,7 +60,7 @@ struct Job {
   Device (*device)() = cpu;
   // What is done after some of the iterations.
   Saving saving = Saving::never;
-  std::set<std::int64_t> saves = {};
+  std::set<std::int64_t> saves = {}, tests = {};
   // What a rank does in the middle of an iteration.
   std::function<void(Net& net, int rank, std::int64_t t)> meddle = {};
 
@@ -118,6 +118,8 @@ void Side<Server>::load_from(MemoryState& memory) {
   memory.load(*part);
 }
 
+std::vector<float> weights_of(const Net& net) { return net.set.values().to_host<float>(); }
+
 // After iteration t: saves the side, and goes on with it or with another one that is loaded.
 template <class Part, class Make>
 void pause(const Job& job, std::int64_t t, std::unique_ptr<Side<Part>>& side, const Make& make) {
@@ -143,12 +145,16 @@ void serve(const Job& job, Communication& communication) {
   });
 }
 
-std::vector<float> work(const Job& job, Communication& communication) {
+// A worker's weights as they were tested, one after the other, and at the end.
+using Weights = std::vector<std::vector<float>>;
+
+Weights work(const Job& job, Communication& communication) {
   const int rank = communication.transport().rank();
   const auto make = [&] {
     return std::make_unique<Side<Strategy>>(job, job.device(), communication, job.algo->make);
   };
   auto side = make();
+  Weights seen;
   try {
     for (std::int64_t t = 1; t <= kIterations; ++t) {
       side->part->before_step(t);
@@ -156,18 +162,24 @@ std::vector<float> work(const Job& job, Communication& communication) {
       if (job.meddle) job.meddle(side->net, rank, t);
       side->part->after_backward(t);
       pause(job, t, side, make);
+      if (!job.tests.contains(t)) continue;
+      side->part->settle();
+      side->part->before_test();
+      seen.push_back(weights_of(side->net));
+      side->part->after_test();
     }
     side->part->finish();
+    seen.push_back(weights_of(side->net));
   } catch (const std::exception& e) {
     communication.stop(e.what());
     throw;
   }
-  return side->net.set.values().to_host<float>();
+  return seen;
 }
 
-// The weights of each worker at the end.
-std::vector<std::vector<float>> run(const Job& job) {
-  std::vector<std::vector<float>> weights(static_cast<std::size_t>(job.workers));
+// What each worker has seen.
+std::vector<Weights> run(const Job& job) {
+  std::vector<Weights> weights(static_cast<std::size_t>(job.workers));
   run_on_ranks({.app = "test", .ranks = job.ranks()}, [&](Communication& communication) {
     const int rank = communication.transport().rank();
     if (rank >= job.workers)
@@ -214,8 +226,9 @@ void for_all_jobs(const std::vector<std::int64_t>& counts, const Check& check) {
   }
 }
 
-bool same(const std::vector<std::vector<float>>& a, const std::vector<std::vector<float>>& b) {
-  return std::ranges::equal(a, b, same_bits);
+bool same(const Weights& a, const Weights& b) { return std::ranges::equal(a, b, same_bits); }
+bool same(const std::vector<Weights>& a, const std::vector<Weights>& b) {
+  return std::ranges::equal(a, b, [](const Weights& x, const Weights& y) { return same(x, y); });
 }
 
 }  // namespace
@@ -251,7 +264,7 @@ TEST_CASE(
     "d-sync's") {
   for_all_jobs({1, 13, 4099}, [](const Job& job) {
     const auto weights = run(job);
-    for (const auto& of_one : weights) CHECK(same_bits(of_one, weights[0]));
+    for (const Weights& of_one : weights) CHECK(same(of_one, weights[0]));
     if (Job on_cpu = job; job.device != cpu) {
       on_cpu.device = cpu;
       CHECK(same(weights, run(on_cpu)));
@@ -276,6 +289,21 @@ TEST_CASE("conformance: a run that is saved, or loaded again, goes on to the sam
     for (const Saving saving : {Saving::and_going_on, Saving::and_loading}) {
       job.saving = saving;
       CHECK(same(run(job), uninterrupted));
+    }
+  });
+}
+
+TEST_CASE("conformance: all workers test the same weights, and testing changes nothing") {
+  Random random(20);
+  for_all_jobs({13}, [&](Job job) {
+    const auto untested = run(job);
+    for (int i = 0; i < 3; ++i)
+      job.tests.insert(1 + static_cast<std::int64_t>(random.below(kIterations)));
+    const auto tested = run(job);
+    for (std::size_t worker = 0; worker < tested.size(); ++worker) {
+      REQUIRE(tested[worker].size() == job.tests.size() + 1);
+      CHECK(same(tested[worker], tested[0]));
+      CHECK(same_bits(tested[worker].back(), untested[worker].back()));
     }
   });
 }

@@ -74,3 +74,42 @@ TEST_CASE("strategy: every offered name can be made, others are refused") {
     CHECK_THROWS_AS(make_strategy("nonsense", c), UserError);
   });
 }
+
+// Two workers, whose sum does not depend on the order.
+TEST_CASE("strategy: local-sgd equals a one-process reference, bit for bit") {
+  constexpr std::int64_t kIterations = 10, kPeriod = 4;
+  const auto none = make_none();
+  Small workers[2];
+  std::vector<float> mean = workers[0].set.values().to_host<float>();
+  for (std::int64_t t = 1; t <= kIterations; ++t) {
+    for (const int rank : {0, 1}) {
+      workers[rank].backward(t, rank);
+      workers[rank].sgd.update(t);
+    }
+    if (t % kPeriod != 0 && t != kIterations) continue;
+    const auto first = workers[0].set.values().span<float>(),
+               second = workers[1].set.values().span<float>();
+    for (std::size_t i = 0; i < mean.size(); ++i) {
+      mean[i] += 0.5F * ((first[i] - mean[i]) + (second[i] - mean[i]));
+      first[i] = second[i] = mean[i];
+    }
+  }
+  run_on_ranks({.app = "test", .ranks = 2}, [&](Communication& communication) {
+    const int rank = communication.transport().rank();
+    Small small;
+    StrategyContext c = context(small, communication, *none, 2);
+    c.options = {{"--period", kPeriod}};
+    const auto strategy = make_strategy("local-sgd", c);
+    CHECK(strategy->gradient_scale() == GradientScale::local_batch);
+    for (std::int64_t t = 1; t <= kIterations; ++t) {
+      strategy->before_step(t);
+      small.backward(t, rank);
+      strategy->after_backward(t);
+    }
+    strategy->finish();
+    CHECK(small.set.values().to_host<float>() == mean);
+    // Between the means the workers differ; communication is that of three sums.
+    CHECK(communication.transport().bytes_sent(Tag::ring) ==
+          3 * static_cast<std::int64_t>(mean.size() * sizeof(float)));
+  });
+}

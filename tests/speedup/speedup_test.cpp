@@ -25,11 +25,17 @@ using namespace tandem::test;
 
 namespace {
 
+std::vector<Algorithm> paper_algorithms() {
+  std::vector<Algorithm> all;
+  std::ranges::copy_if(all_algorithms(), std::back_inserter(all), &Algorithm::by_default);
+  return all;
+}
+
 Plan plan() {
   return {.bench = all_benches().front(),
           .workers = {4, 2},
           .links = {"1gbe", "none"},
-          .algorithms = all_algorithms(),
+          .algorithms = paper_algorithms(),
           .iterations = 10,
           .programs = "build"};
 }

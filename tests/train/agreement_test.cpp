@@ -120,7 +120,7 @@ TEST_CASE("agreement: --verify-every decides when weights are compared") {
 
 TEST_CASE("agreement: comparing changes nothing, and statistics may differ between tests") {
   const Fault none{0, "", -1};
-  for (const std::string algo : {"d-sync", "ps-sync", "pipe-sgd"}) {
+  for (const std::string algo : {"d-sync", "ps-sync", "pipe-sgd", "local-sgd"}) {
     TrainOptions o = options(algo);
     o.verify_every = 0;
     const std::string expected = train(task(none), o).weights_hash;

@@ -13,6 +13,7 @@
 #include "data/loader.h"
 #include "data/synthetic_digits.h"
 #include "dist/compress/compressor.h"
+#include "dist/strategies.h"
 #include "layers/batch_norm.h"
 #include "layers/conv2d.h"
 #include "layers/linear.h"
@@ -20,6 +21,7 @@
 #include "layers/simple.h"
 #include "tests/support.h"
 #include "tests/train/digits.h"
+#include "train/check_options.h"
 #include "train/replica.h"
 #include "train/safetensors.h"
 #include "train/trainer.h"
@@ -56,6 +58,13 @@ TrainOptions options(const std::string& algo, int workers, std::int64_t iteratio
   return o;
 }
 
+std::vector<std::string> distributed_algorithms() {
+  std::vector<std::string> names;
+  for (const StrategyInfo& info : all_strategies())
+    if (info.distributed()) names.push_back(info.name);
+  return names;
+}
+
 std::string hash(const TrainOptions& o) { return train(task(), o).weights_hash; }
 
 }  // namespace
@@ -86,7 +95,7 @@ TEST_CASE("distributed: d-sync, ps-sync and pipe-sgd with K=1 give the same bits
 }
 
 TEST_CASE("distributed: a link changes the time and nothing else") {
-  for (const char* algo : {"d-sync", "ps-sync", "pipe-sgd"}) {
+  for (const std::string& algo : distributed_algorithms()) {
     TrainOptions o = options(algo, 3, 5);
     const std::string expected = hash(o);
     o.link = "2gbit/100us";
@@ -150,6 +159,59 @@ TEST_CASE("distributed: pipe-sgd gives the same bits however the threads interle
   }
 }
 
+namespace {
+
+// The weights at the end of a run.
+std::vector<float> weights_after(TrainOptions o) {
+  const TemporaryFolder folder;
+  o.save = o.load = folder / "weights";
+  TrainOptions training = o;
+  training.load = "";
+  train(task(), training);
+  Replica replica(task(), digits(), check_options(o), cpu_device());
+  return replica.parameters().values().to_host<float>();
+}
+
+double largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
+  double worst = 0;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    worst = std::max(worst, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
+  return worst;
+}
+
+}  // namespace
+
+// The mean of one step by each worker's own gradient is the step by the mean of the gradients, with
+// momentum too, where all workers have as many samples.
+TEST_CASE("distributed: local-sgd that averages after every iteration agrees with d-sync") {
+  TrainOptions d_sync = options("d-sync", 3), local = options("local-sgd", 3);
+  for (TrainOptions* o : {&d_sync, &local}) o->batch = 48;
+  const auto expected = weights_after(d_sync);
+  local.algo_options["--period"] = 1;
+  CHECK(largest_difference(weights_after(local), expected) < 2e-6);
+  local.algo_options["--period"] = 4;
+  CHECK(largest_difference(weights_after(local), expected) > 1e-4);
+}
+
+TEST_CASE("distributed: local-sgd learns and can be verified, with every compressor") {
+  for (const std::string& compress : compressor_names()) {
+    TrainOptions o = options("local-sgd", 3, 60);
+    o.compress = compress;
+    o.algo_options["--period"] = 5;
+    o.verify_every = 7;
+    const Summary s = train(task(), o);
+    CHECK(s.test_accuracy > 0.5);
+    CHECK(s.predicted_s());
+    // Twelve means, and seven more where the weights are compared in between. For each of them the
+    // workers together send 2(p - 1) times as many bytes as a gradient has.
+    const auto wire = make_compressor(compress)->bytes(s.gradient_count);
+    const double sums =
+        static_cast<double>(s.ranks[0].bytes_sent + s.ranks[1].bytes_sent + s.ranks[2].bytes_sent) /
+        (4.0 * static_cast<double>(wire));
+    CHECK(sums == doctest::Approx(12 + 7).epsilon(0.01));
+  }
+}
+
 TEST_CASE("distributed: p workers agree with one, also where the batch does not divide evenly") {
   const TemporaryFolder folder;
   const auto weights = [&](const std::string& algo, int workers) {
@@ -187,7 +249,9 @@ TEST_CASE("distributed: the losses of all workers make the loss of the batch") {
         values.push_back(json["loss"]);
     return values;
   };
-  const auto one = losses("single", 1), four = losses("d-sync", 4);
+  const auto one = losses("single", 1), four = losses("d-sync", 4), local = losses("local-sgd", 4);
+  REQUIRE(local.size() == 25);
+  CHECK(local[0] == doctest::Approx(one[0]).epsilon(1e-4));
   REQUIRE(one.size() == 25);
   REQUIRE(four.size() == 25);
   for (std::size_t i = 0; i < one.size(); ++i)
@@ -196,7 +260,7 @@ TEST_CASE("distributed: the losses of all workers make the loss of the batch") {
 
 TEST_CASE("distributed: tests may come at any iteration, and change nothing") {
   const TemporaryFolder folder;
-  for (const std::string algo : {"d-sync", "ps-sync", "pipe-sgd"}) {
+  for (const std::string& algo : distributed_algorithms()) {
     CAPTURE(algo);
     TrainOptions o = options(algo, 2, 25);  // an epoch has 20
     const std::string expected = hash(o);
@@ -269,7 +333,7 @@ TEST_CASE("distributed: the summary shows every rank, what it sent and what was 
 TEST_CASE(
     "distributed: divergence is reported with rank, parameter and iteration by all algorithms") {
   for (const std::string& compress : compressor_names())
-    for (const char* algo : {"d-sync", "ps-sync", "pipe-sgd"}) {
+    for (const std::string& algo : distributed_algorithms()) {
       TrainOptions o = options(algo, 3, 50);
       o.compress = compress;
       o.lr = 1e20;

@@ -1,0 +1,86 @@
+// Local SGD: every worker trains by itself, with the gradients of its own samples. After every H
+// iterations (--period) all workers take the mean of their weights. They communicate H times less
+// often than with D-Sync; in between their weights drift apart.
+//
+// The ring sums how far each worker has moved since the last mean, not its weights: these numbers
+// are small, and so is what --compress loses of them. All workers add the same sum to the same
+// mean, so they have the same bits afterwards. Momenta stay each worker's own.
+#pragma once
+
+#include "dist/gradient_sum.h"
+#include "dist/strategy.h"
+#include "tensor/backend.h"
+
+namespace tandem {
+
+class LocalSgd : public Strategy {
+ public:
+  explicit LocalSgd(const StrategyContext& context)
+      : c_(context),
+        period_(context.option("--period")),
+        sum_(context),
+        mean_(context.parameters.values().clone()) {}
+
+  GradientScale gradient_scale() const override { return GradientScale::local_batch; }
+
+  void after_backward(std::int64_t t) override {
+    {
+      const Spans::Scope span(c_.spans, SpanKind::update);
+      c_.optimizer.update(t);
+    }
+    if (++since_mean_ == period_) average(t);
+  }
+
+  void finish() override {
+    if (since_mean_ > 0) average(kNoIteration);
+  }
+
+  // The mean is tested; then every worker goes on from where it was.
+  void before_test() override {
+    if (since_mean_ == 0) return;
+    own_ = c_.parameters.values().clone();
+    take_mean(kNoIteration);
+  }
+  void after_test() override {
+    if (since_mean_ == 0) return;
+    c_.parameters.device().backend().copy(own_, c_.parameters.values());
+    c_.parameters.values_changed();
+  }
+
+  void visit(State& state) override {
+    state("the last mean", mean_);
+    state("iterations since the last mean", since_mean_);
+  }
+
+ private:
+  static constexpr std::int64_t kNoIteration = 0;  // its time is not counted
+
+  void average(std::int64_t t) {
+    take_mean(t);
+    c_.parameters.device().backend().copy(c_.parameters.values(), mean_);
+    since_mean_ = 0;
+  }
+
+  // The weights become the last mean plus the mean of all workers' moves. The gradient has been
+  // applied: its memory holds the move, then the sum.
+  void take_mean(std::int64_t t) {
+    const Tensor &weights = c_.parameters.values(), &move = c_.parameters.gradients();
+    Backend& backend = c_.parameters.device().backend();
+    {
+      const Spans::Scope span(c_.spans, SpanKind::update);
+      backend.weighted_sum(1, weights, -1, mean_, move);
+    }
+    Gradient sum{t, move, backend.record_event()};
+    sum_.wait_for(sum);
+    const Spans::Scope span(c_.spans, SpanKind::update);
+    backend.weighted_sum(1, mean_, 1.0 / c_.workers, move, weights);
+    c_.parameters.values_changed();
+  }
+
+  StrategyContext c_;
+  std::int64_t period_, since_mean_ = 0;
+  GradientSum sum_;
+  Tensor mean_, own_;
+};
+
+}  // namespace tandem
