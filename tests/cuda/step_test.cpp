@@ -1,11 +1,13 @@
 // What a GPU does behind the host's back: events, copies, recorded steps, memory.
 #include "data/synthetic_digits.h"
+#include "dist/launch.h"
 #include "layers/linear.h"
 #include "layers/models/mlp.h"
 #include "layers/sequential.h"
 #include "layers/simple.h"
 #include "tests/cuda/compare.h"
 #include "train/check_options.h"
+#include "train/run_ahead.h"
 #include "train/step_runner.h"
 #include "train/worker.h"
 
@@ -230,18 +232,27 @@ TEST_CASE("cuda: step: a warm worker takes no memory") {
       o.precision = precision;
       o.batch = 40;
       o.iterations = 50;
+      o = check_options(o);
       const auto compressor = make_compressor("none");
-      Worker worker(task, data, check_options(o), *compressor, nullptr);
-      const MemoryPool& memory = worker.parameters().device().backend().memory();
-      std::size_t warm = 0;
-      for (std::int64_t t = 1; t <= 50; ++t) {
-        worker.step(t);
-        worker.take_done(false);
-        if (t == 10) warm = memory.held_bytes();
-      }
-      worker.take_done(true);
-      worker.finish();
+      const Length length(data, o);
+      std::size_t warm = 0, held = 0;
+      run_on_ranks({.app = "test"}, [&](Communication& communication) {
+        Worker worker(task, data, o, length, *compressor, communication);
+        RunAhead ahead(worker.replica().device(), worker.spans());
+        for (std::int64_t t = 1; t <= 50; ++t) {
+          worker.begin(t, t == 1);
+          const Batch batch = worker.next_batch();
+          worker.strategy().before_step(t);
+          const Tensor loss = worker.forward_and_backward(batch);
+          worker.strategy().after_backward(t);
+          ahead.add(t, loss, worker.loss_share());
+          ahead.take_done(false);
+          held = worker.replica().device().queue().memory().held_bytes();
+          if (t == 10) warm = held;
+        }
+        ahead.take_done(true);
+      });
       CHECK(warm > 0);
-      CHECK(memory.held_bytes() == warm);
+      CHECK(held == warm);
     }
 }
