@@ -8,9 +8,11 @@ namespace tandem {
 
 GradientSum::GradientSum(const StrategyContext& context, int in_flight)
     : c_(context),
-      ring_(context.communication->transport(), context.workers, *context.compressor,
-            context.communication->spans()),
-      segments_(ring_.segments(context.parameters.values().count())) {
+      all_reduce_(make_all_reduce({.transport = context.communication->transport(),
+                                   .ranks = context.workers,
+                                   .compressor = *context.compressor,
+                                   .spans = context.communication->spans()},
+                                  {.count = context.parameters.values().count()})) {
   for (int i = 0; i < in_flight; ++i)
     stagings_.push_back(make_staging(context.parameters.device(), *context.compressor,
                                      context.parameters.values().count(),
@@ -22,7 +24,7 @@ Staging& GradientSum::staging_of(const Gradient& gradient) const {
 }
 
 void GradientSum::begin(const Gradient& gradient) {
-  staging_of(gradient).begin(gradient.values, gradient.ready, segments_);
+  staging_of(gradient).begin(gradient.values, gradient.ready, all_reduce_->segments());
 }
 
 void GradientSum::operator()(Gradient& gradient) {
@@ -30,7 +32,7 @@ void GradientSum::operator()(Gradient& gradient) {
   c_.communication->spans().set_iteration(gradient.iteration);
   require_finite(c_.parameters, staging, gradient.ready, gradient.iteration,
                  c_.communication->spans());
-  ring_.sum(staging);
+  all_reduce_->sum(staging);
   gradient.ready = staging.finish();
 }
 

@@ -1,5 +1,5 @@
 // What d-sync and pipe-sgd do with a gradient: bring it to the host, check it, and sum it over all
-// workers in a ring.
+// workers.
 //
 // Who may touch a gradient's memory, where it is on a GPU and work is only queued:
 //   - backward writes it on the compute stream. Gradient::ready is recorded behind backward; the
@@ -15,7 +15,7 @@
 #include <memory>
 #include <vector>
 
-#include "dist/ring_allreduce/ring_allreduce.h"
+#include "dist/all_reduce.h"
 #include "dist/strategy.h"
 
 namespace tandem {
@@ -38,8 +38,7 @@ class GradientSum {
   Staging& staging_of(const Gradient& gradient) const;
 
   StrategyContext c_;
-  RingAllReduce ring_;
-  const Segments& segments_;
+  std::unique_ptr<AllReduce> all_reduce_;
   std::vector<std::unique_ptr<Staging>> stagings_;
 };
 

@@ -9,47 +9,58 @@
 
 namespace tandem {
 
-void HostStaging::begin(const Tensor& values, const EventPtr& ready, const Segments& segments) {
-  (void)ready;  // on the CPU work is done when its call returns
-  begin(values.span<float>(), segments.length);
+void HostStaging::begin(const Tensor& values, const EventPtr& ready,
+                        const std::vector<Segment>& segments, Fill fill) {
+  (void)ready, (void)fill;  // on the CPU work is done when its call returns
+  begin(values.span<float>(), segments);
 }
 
-void HostStaging::begin(std::span<float> values, std::int64_t length) {
+void HostStaging::begin(std::span<float> values, const std::vector<Segment>& segments) {
   values_ = values;
-  length_ = length;
-  if (!compressor_.lossless()) packed_.resize(compressor_.bytes(std::ssize(values)));
+  segments_ = &segments;
+  if (compressor_.lossless()) return;
+  places_ = places_of(segments, compressor_.packing(), kBlock);
+  if (packed_.span().size() < places_.back()) packed_ = HugePages(places_.back());
 }
 
 bool HostStaging::finite() { return all_finite(values_); }
 
-void HostStaging::wait(std::int64_t segment) {
-  if (compressor_.lossless()) return;
-  const Spans::Scope span(spans_, SpanKind::compress);
-  compressor_.compress(values_of(segment), packed(segment));
+// Calls f(values, packed bytes) for each contiguous run of a segment.
+template <class Byte, class F>
+void HostStaging::for_each_run(std::size_t segment, const PiecesOf<Byte>& packed, F&& f) const {
+  (*segments_)[segment].for_each_run(
+      kBlock, [&](std::int64_t first, std::int64_t i, std::int64_t n) {
+        f(values_.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(n)),
+          packed.at(compressor_.bytes(i), compressor_.bytes(n)));
+      });
 }
 
-std::span<std::byte> HostStaging::packed(std::int64_t segment) {
-  const auto values = values_of(segment);
-  if (compressor_.lossless()) return std::as_writable_bytes(values);
-  return std::span(packed_).subspan(compressor_.bytes(segment * length_),
-                                    compressor_.bytes(std::ssize(values)));
-}
-
-void HostStaging::put(std::int64_t segment) {
+void HostStaging::wait(std::size_t segment) {
   if (compressor_.lossless()) return;
   const Spans::Scope span(spans_, SpanKind::compress);
-  compressor_.decompress(packed(segment), values_of(segment));
+  for_each_run(segment, packed(segment),
+               [&](auto values, auto bytes) { compressor_.compress(values, bytes); });
+}
+
+Pieces HostStaging::packed(std::size_t segment) {
+  const Segment& s = (*segments_)[segment];
+  const std::size_t bytes = compressor_.bytes(s.count);
+  if (!compressor_.lossless()) return packed_.span().subspan(places_[segment], bytes);
+  const std::int64_t head = s.step == kBlock ? s.count : s.head(kBlock);
+  return {reinterpret_cast<std::byte*>(values_.data() + s.first), bytes, compressor_.bytes(head),
+          compressor_.bytes(kBlock), compressor_.bytes(s.step)};
+}
+
+void HostStaging::put(std::size_t segment, const ConstPieces& bytes) {
+  if (compressor_.lossless() && bytes.data == packed(segment).data) return;
+  const Spans::Scope span(spans_, adding(compressor_.lossless()));
+  for_each_run(segment, bytes,
+               [&](auto values, auto packed) { compressor_.decompress(packed, values); });
 }
 
 EventPtr HostStaging::finish() {
   values_ = {};
   return nullptr;
-}
-
-std::span<float> HostStaging::values_of(std::int64_t segment) const {
-  const auto first = static_cast<std::size_t>(segment * length_);
-  return values_.subspan(first,
-                         std::min(static_cast<std::size_t>(length_), values_.size() - first));
 }
 
 std::unique_ptr<Staging> make_staging(const Device& device, const Compressor& compressor,

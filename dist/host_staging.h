@@ -1,11 +1,13 @@
 // Staging for values that are in host memory already: a segment is packed where it is waited for,
-// and unpacked where it is put. What is not compressed stays where it is; nothing is copied.
+// and unpacked where it is put. What is not compressed stays where it is: its packed bytes are the
+// values themselves, a piece for each block.
 #pragma once
 
 #include <memory>
 #include <span>
 #include <vector>
 
+#include "base/huge_pages.h"
 #include "dist/compress/compressor.h"
 #include "dist/timing/spans.h"
 #include "tensor/device.h"
@@ -19,25 +21,28 @@ class HostStaging : public Staging {
   HostStaging(const Compressor& compressor, Spans& spans)
       : compressor_(compressor), spans_(spans) {}
 
-  void begin(const Tensor& values, const EventPtr& ready, const Segments& segments) override;
-  // The same for any memory. `length` is that of a segment.
-  void begin(std::span<float> values, std::int64_t length);
+  void begin(const Tensor& values, const EventPtr& ready, const std::vector<Segment>& segments,
+             Fill fill) override;
+  // The same for any memory.
+  void begin(std::span<float> values, const std::vector<Segment>& segments);
 
   bool finite() override;
   std::vector<float> values() override { return {values_.begin(), values_.end()}; }
-  void wait(std::int64_t segment) override;
-  std::span<std::byte> packed(std::int64_t segment) override;
-  void put(std::int64_t segment) override;
+  void wait(std::size_t segment) override;
+  Pieces packed(std::size_t segment) override;
+  void put(std::size_t segment, const ConstPieces& bytes) override;
   EventPtr finish() override;
 
  private:
-  std::span<float> values_of(std::int64_t segment) const;
+  template <class Byte, class F>
+  void for_each_run(std::size_t segment, const PiecesOf<Byte>& packed, F&& f) const;
 
   const Compressor& compressor_;
   Spans& spans_;
   std::span<float> values_;
-  std::int64_t length_ = 0;
-  std::vector<std::byte> packed_;  // of all values; empty where nothing is compressed
+  const std::vector<Segment>* segments_ = nullptr;
+  HugePages packed_;                 // all segments; none where nothing is compressed
+  std::vector<std::size_t> places_;  // where each begins there
 };
 
 // For `count` values on the device, packed as the compressor does.

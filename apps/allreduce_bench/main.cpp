@@ -1,4 +1,4 @@
-// Times our ring all-reduce, over threads or under mpiexec, and MPI_Allreduce in the same run.
+// Times our all-reduce, over threads or under mpiexec, and MPI_Allreduce in the same run.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "dist/all_reduce.h"
 #include "dist/launch.h"
-#include "dist/ring_allreduce/ring_allreduce.h"
 #include "dist/transport/collectives.h"
 #include "dist/transport/mpi_launch.h"
 #include "dist/transport/mpi_transport.h"
@@ -24,7 +24,9 @@ struct Options {
   int ranks = 4;
   std::int64_t min_bytes = 1 << 10, max_bytes = 256 << 20;
   std::vector<std::int64_t> bytes;  // these sizes instead
-  int iterations = 0;               // 0: as many as a size deserves
+  std::int64_t first_block = 0;
+  bool fit = false;
+  int iterations = 0;  // 0: as many as a size deserves
   bool free_cores = false;
   std::string compress = "none", link = "none";
   bool json = false;
@@ -32,17 +34,18 @@ struct Options {
 
 bool parse(int argc, char** argv, Options& o) {
   CLI::App app(
-      "Times the ring all-reduce of f32 gradients, from --min-bytes to --max-bytes in factors of "
-      "4,\n"
-      "over threads or, under mpiexec, over MPI, compared with MPI_Allreduce. Checks every "
-      "result.\n"
+      "Times the all-reduce of f32 gradients, from --min-bytes to --max-bytes in factors of 4, "
+      "over\n"
+      "threads or, under mpiexec, over MPI, compared with MPI_Allreduce. Checks every result.\n"
+      "Threads read each other's memory. Over MPI or a --link, a ring of messages makes the sum.\n"
       "\n"
-      "  time   of the slowest rank, median over the iterations\n"
+      "  time   of the slowest rank, median over the iterations; with --fit the shortest\n"
       "  algbw  bytes of the gradient / time\n"
       "  busbw  algbw · 2(p-1)/p: what each rank's NIC (network card) carries without compression\n"
       "  wire   the same for the bytes actually sent\n"
       "  MPI    MPI_Allreduce in ms, if waiting yields and if it spins (MPI's default)\n"
-      "  ratio  our time divided by the shorter of the two");
+      "  ratio  our time divided by the shorter of the two\n"
+      "  off    --fit: by how much the time differs from a + bM");
   set_conventions(app);
   app.add_option("--ranks", o.ranks, "Threads that form the ring; under mpiexec its processes")
       ->check(CLI::Range(1, 256));
@@ -50,6 +53,10 @@ bool parse(int argc, char** argv, Options& o) {
   app.add_option("--max-bytes", o.max_bytes, "Largest gradient")->check(CLI::Range(4L, 1L << 32));
   app.add_option("--bytes", o.bytes, "These sizes instead, multiples of 4")
       ->check(CLI::Range(0L, 1L << 32));
+  app.add_option("--first-block", o.first_block,
+                 "Where in the flat gradient it begins, in blocks of 8 KB, as a bucket would")
+      ->check(CLI::Range(0L, 1L << 32));
+  app.add_flag("--fit", o.fit, "Fit a + bM to the times of all sizes, and say how far off it is");
   app.add_option("--iterations", o.iterations, "Timed rounds per size; 0: 5 to 50, by size")
       ->check(CLI::Range(0, 1 << 20));
   app.add_option("--compress", o.compress, "none, trunc16 or quant8")
@@ -90,8 +97,7 @@ class Bench {
       : transport_(transport),
         ranks_(transport.size()),
         o_(o),
-        compressor_(make_compressor(o.compress)),
-        ring_(transport, ranks_, *compressor_, spans_) {}
+        compressor_(make_compressor(o.compress)) {}
 
   std::vector<Row> run() {
     const bool mpi = mpi_launch().has_value() && o_.link == "none";
@@ -107,11 +113,13 @@ class Bench {
   // In turn, so that a noisy machine disturbs both alike.
   Row ours_and_yielding(std::int64_t bytes, bool mpi) {
     Row row{.bytes = bytes};
+    const auto sum = make_all_reduce({transport_, ranks_, *compressor_, spans_},
+                                     {.count = bytes / 4, .first_block = o_.first_block});
     std::vector<double> ours, yields;
     double wrong[] = {0};
     for (int round = -kWarmUp; round < rounds(bytes); ++round) {
       const std::int64_t before = transport_.bytes_sent(Tag::ring);
-      const double seconds = time(bytes, [&] { ring_.sum(values_); });
+      const double seconds = time(bytes, [&] { sum->sum(values_); });
       row.wire_bytes = static_cast<double>(transport_.bytes_sent(Tag::ring) - before);
       wrong[0] += static_cast<double>(count_wrong());
       if (round >= 0) ours.push_back(seconds);
@@ -121,7 +129,7 @@ class Bench {
     }
     sum_over_ranks(transport_, ranks_, wrong);
     if (wrong[0] > 0) throw SystemError("{} elements of a sum are wrong", wrong[0]);
-    row.seconds = quantile(ours, 0.5);
+    row.seconds = quantile(ours, o_.fit ? 0 : 0.5);
     row.mpi_yields = quantile(yields, 0.5);
     return row;
   }
@@ -182,18 +190,55 @@ class Bench {
   const Options& o_;
   std::unique_ptr<Compressor> compressor_;
   Spans spans_;
-  RingAllReduce ring_;
   std::vector<float> values_;
 };
 
+// The a + bM whose largest deviation from the times, as a part of them, is the smallest.
+struct Line {
+  double a = 0, b = 0;  // seconds; seconds per byte
+
+  double at(std::int64_t bytes) const { return a + b * static_cast<double>(bytes); }
+  double off(const Row& row) const { return row.seconds / at(row.bytes) - 1; }
+};
+
+// Where a convex function is smallest.
+template <class F>
+double smallest(double low, double high, F&& f) {
+  for (int i = 0; i < 100; ++i) {
+    const double left = low + (high - low) / 3, right = high - (high - low) / 3;
+    (f(left) < f(right) ? high : low) = f(left) < f(right) ? right : left;
+  }
+  return (low + high) / 2;
+}
+
+Line fit(const std::vector<Row>& rows) {
+  double most = 0, per_byte = 0;
+  for (const Row& row : rows) {
+    most = std::max(most, row.seconds);
+    per_byte =
+        std::max(per_byte, row.seconds / static_cast<double>(std::max<std::int64_t>(1, row.bytes)));
+  }
+  const auto largest = [&](const Line& line) {
+    double off = 0;
+    for (const Row& row : rows) off = std::max(off, std::abs(line.at(row.bytes) / row.seconds - 1));
+    return off;
+  };
+  const auto best_b = [&](double a) {
+    return smallest(0, per_byte, [&](double b) { return largest({a, b}); });
+  };
+  const double a = smallest(0, most, [&](double at) { return largest({at, best_b(at)}); });
+  return {a, best_b(a)};
+}
+
 void print(const std::vector<Row>& rows, const Options& o, int ranks) {
   if (!o.json) {
-    fmt::print("ring all-reduce: {} rank{} over {}, link {}, compression {}\n", ranks,
+    fmt::print("all-reduce: {} rank{} over {}, link {}, compression {}\n", ranks,
                ranks == 1 ? "" : "s", mpi_launch() ? mpi_version() : "threads", o.link, o.compress);
-    fmt::print("{:>11} {:>11} {:>11} {:>11} {:>11} {:>11} {:>11} {:>11} {:>6}\n", "bytes",
+    fmt::print("{:>11} {:>11} {:>11} {:>11} {:>11} {:>11} {:>11} {:>11} {:>6}{}\n", "bytes",
                "elements", "time ms", "algbw GB/s", "busbw GB/s", "wire GB/s", "MPI yields",
-               "MPI spins", "ratio");
+               "MPI spins", "ratio", o.fit ? "     off" : "");
   }
+  const Line line = o.fit ? fit(rows) : Line();
   for (const Row& r : rows) {
     const double algbw = static_cast<double>(r.bytes) / r.seconds / 1e9;
     const double busbw = algbw * 2 * (ranks - 1) / ranks;
@@ -209,17 +254,20 @@ void print(const std::vector<Row>& rows, const Options& o, int ranks) {
         json["mpi_yields_ms"] = 1e3 * r.mpi_yields;
         json["mpi_spins_ms"] = 1e3 * r.mpi_spins;
       }
+      if (o.fit) json["off"] = line.off(r);
       fmt::print("{}\n", json.dump());
       continue;
     }
     const auto or_dash = [&](double value, const char* format) {
       return mpi ? fmt::format(fmt::runtime(format), value) : "-";
     };
-    fmt::print("{:>11} {:>11} {:>11.4f} {:>11.3f} {:>11.3f} {:>11.3f} {:>11} {:>11} {:>6}\n",
+    fmt::print("{:>11} {:>11} {:>11.4f} {:>11.3f} {:>11.3f} {:>11.3f} {:>11} {:>11} {:>6}{}\n",
                r.bytes, r.bytes / 4, 1e3 * r.seconds, algbw, busbw, wire,
                or_dash(1e3 * r.mpi_yields, "{:.4f}"), or_dash(1e3 * r.mpi_spins, "{:.4f}"),
-               or_dash(ratio, "{:.2f}"));
+               or_dash(ratio, "{:.2f}"), o.fit ? fmt::format("{:>+7.1f}%", 100 * line.off(r)) : "");
   }
+  if (o.fit && !o.json)
+    fmt::print("a + bM: a {:.4f} ms, b {:.4f} ns per byte\n", 1e3 * line.a, 1e9 * line.b);
 }
 
 }  // namespace
@@ -235,6 +283,7 @@ int main(int argc, char** argv) {
                   .same = {{"--min-bytes", fmt::format("{}", o.min_bytes)},
                            {"--max-bytes", fmt::format("{}", o.max_bytes)},
                            {"--bytes", fmt::format("{}", fmt::join(o.bytes, ","))},
+                           {"--first-block", fmt::format("{}", o.first_block)},
                            {"--iterations", fmt::format("{}", o.iterations)},
                            {"--compress", o.compress},
                            {"--link", o.link}}},

@@ -29,6 +29,8 @@ class Compressor {
   virtual std::size_t bytes(std::int64_t count) const = 0;
   virtual Packing packing() const = 0;  // the same format, written by a device
   bool lossless() const { return packing() == Packing::none; }
+  // Whether a run may also begin and end within a block.
+  bool divides_blocks() const { return packing() != Packing::quant8; }
 
   virtual void compress(std::span<const float> values, std::span<std::byte> packed) const = 0;
   virtual void decompress(std::span<const std::byte> packed, std::span<float> values) const = 0;

@@ -2,40 +2,69 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "dist/block.h"
 
 namespace tandem {
 namespace {
 
-void add_floats(std::span<const std::byte> received, std::int64_t count, std::span<std::byte> own) {
-  const auto* __restrict in = reinterpret_cast<const float*>(received.data());
-  auto* __restrict out = reinterpret_cast<float*>(own.data());
-  for (std::int64_t i = 0; i < count; ++i) out[i] = in[i] + out[i];
+// A block of values; it stays in the first-level cache.
+using Values = std::array<float, kBlock>;
+
+// `out` may be one of the others.
+void add_floats(std::span<const std::byte> a, std::span<const std::byte> b,
+                std::span<std::byte> out) {
+  const auto* x = reinterpret_cast<const float*>(a.data());
+  const auto* y = reinterpret_cast<const float*>(b.data());
+  auto* sum = reinterpret_cast<float*>(out.data());
+  const std::size_t count = out.size() / sizeof(float);
+#pragma GCC ivdep
+  for (std::size_t i = 0; i < count; ++i) sum[i] = x[i] + y[i];
 }
 
-void add_run(const Compressor& compressor, std::span<const std::byte> received, std::int64_t count,
-             std::span<std::byte> own) {
-  if (compressor.lossless()) return add_floats(received, count, own);
-  std::array<float, kBlock> values;  // stays in the first-level cache
-  const std::size_t stride = compressor.bytes(kBlock);
-  for (std::size_t byte = 0; count > 0; count -= kBlock, byte += stride) {
-    const auto block = std::span(values).first(static_cast<std::size_t>(std::min(kBlock, count)));
-    const std::size_t bytes = compressor.bytes(std::ssize(block));
-    compressor.decompress(own.subspan(byte, bytes), block);
-    compressor.add(received.subspan(byte, bytes), block, own.subspan(byte, bytes));
-  }
+// At most one block.
+void add_block(const Compressor& compressor, std::span<const std::byte> received,
+               std::span<const std::byte> own, std::int64_t count, std::span<std::byte> sum) {
+  if (compressor.lossless()) return add_floats(received, own, sum);
+  Values memory;
+  const auto values = std::span(memory).first(static_cast<std::size_t>(count));
+  compressor.decompress(own, values);
+  compressor.add(received, values, sum);
 }
 
 }  // namespace
 
-void add_received(const Compressor& compressor, std::span<const std::byte> received,
-                  std::int64_t count, std::span<std::byte> own, ThreadPool* helpers) {
+void add_received(const Compressor& compressor, const Segment& segment,
+                  std::span<const std::byte> received, const ConstPieces& own,
+                  std::span<std::byte> sum, ThreadPool* helpers) {
   constexpr std::int64_t kPart = 8 * kBlock;
-  run_ranges(helpers, count, kPart, [&](std::int64_t begin, std::int64_t end) {
-    const std::size_t first = compressor.bytes(begin);
-    add_run(compressor, received.subspan(first), end - begin, own.subspan(first));
+  const std::int64_t head = segment.head(kBlock);  // blocks end behind these, and every kBlock
+  run_ranges(helpers, segment.count, kPart, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin, next = 0; i < end; i = next) {
+      next = std::min(end, i < head ? head : i + kBlock - (i - head) % kBlock);
+      const std::size_t first = compressor.bytes(i), bytes = compressor.bytes(next - i);
+      add_block(compressor, received.subspan(first, bytes), own.at(first, bytes), next - i,
+                sum.subspan(first, bytes));
+    }
   });
+}
+
+void add_in_order(const Compressor& compressor, std::span<const ConstPieces> ranks, int owner,
+                  std::size_t first, std::int64_t count, std::span<std::byte> sum) {
+  const auto values_of = [&](std::size_t hop) {
+    return ranks[(static_cast<std::size_t>(owner) + hop) % ranks.size()].at(first, sum.size());
+  };
+  // Partial sums stay here: some rank may still need to be added where the sum is to be.
+  alignas(64) std::array<std::byte, kBlock * sizeof(float)> memory;
+  const std::span<std::byte> partial = std::span(memory).first(sum.size());
+  std::span<const std::byte> so_far = values_of(1);
+  for (std::size_t hop = 2; hop <= ranks.size(); ++hop) {
+    const auto out = hop < ranks.size() ? partial : sum;
+    add_block(compressor, so_far, values_of(hop), count, out);
+    so_far = out;
+  }
+  if (ranks.size() == 1) std::ranges::copy(so_far, sum.begin());
 }
 
 }  // namespace tandem

@@ -1,7 +1,5 @@
 #include "dist/param_server/ps_sync.h"
 
-#include <numeric>
-
 #include "dist/finite.h"
 #include "dist/host_staging.h"
 #include "dist/param_server/server.h"
@@ -11,15 +9,16 @@ namespace tandem {
 
 PsSync::PsSync(const StrategyContext& context)
     : c_(context),
-      cut_(cut_for_servers(context.parameters.values().count(),
-                           static_cast<int>(context.option("--servers")))),
+      servers_(static_cast<int>(context.option("--servers"))),
+      segments_(segments_for_servers(context.parameters.values().count(), servers_)),
       uncompressed_(make_none()),
       gradient_(stage(*context.compressor)),
       weights_(stage(*uncompressed_)),
-      exchanges_(static_cast<std::size_t>(cut_.segments())) {}
+      exchanges_(segments_.size()) {}
 
 std::unique_ptr<Staging> PsSync::stage(const Compressor& compressor) const {
-  return make_staging(c_.parameters.device(), compressor, cut_.count(), c_.communication->spans());
+  return make_staging(c_.parameters.device(), compressor, c_.parameters.values().count(),
+                      c_.communication->spans());
 }
 
 void PsSync::after_backward(std::int64_t t) {
@@ -38,25 +37,22 @@ EventPtr PsSync::push_and_pull(std::int64_t t, const EventPtr& ready) {
   Transport& transport = c_.communication->transport();
   Spans& spans = c_.communication->spans();
   spans.set_iteration(t);
-  Segments segments{.length = cut_.segment_length(), .order = {}};
-  weights_->begin(c_.parameters.values(), ready, segments);
-  segments.order.resize(exchanges_.size());
-  std::iota(segments.order.begin(), segments.order.end(), 0);
-  gradient_->begin(c_.parameters.gradients(), ready, segments);
+  weights_->begin(c_.parameters.values(), ready, segments_, Staging::Fill::by_host);
+  gradient_->begin(c_.parameters.gradients(), ready, segments_);
   require_finite(c_.parameters, *gradient_, ready, t, spans);
 
   const Spans::Scope span(spans, SpanKind::communicate);
-  for (const std::int64_t segment : segments.order) {
-    Exchange& e = exchanges_[static_cast<std::size_t>(segment)];
-    const int server = c_.workers + cut_.share_of_segment(segment);
-    e.pulled = transport.receive(server, Tag::pull, weights_->packed(segment));
+  for (std::size_t segment = 0; segment < segments_.size(); ++segment) {
+    Exchange& e = exchanges_[segment];
+    const int server = c_.workers + static_cast<int>(segment) % servers_;
+    e.pulled = transport.receive(server, Tag::pull, weights_->packed(segment).whole());
     gradient_->wait(segment);
-    e.pushed = transport.send(server, Tag::push, gradient_->packed(segment));
+    e.pushed = transport.send(server, Tag::push, gradient_->packed(segment).whole());
   }
-  for (const std::int64_t segment : segments.order) {
-    Exchange& e = exchanges_[static_cast<std::size_t>(segment)];
+  for (std::size_t segment = 0; segment < segments_.size(); ++segment) {
+    Exchange& e = exchanges_[segment];
     transport.wait(e.pulled);
-    weights_->put(segment);
+    weights_->put(segment, weights_->packed(segment));
     transport.wait(e.pushed);
   }
   gradient_->finish();

@@ -5,7 +5,6 @@
 #include <memory>
 #include <vector>
 
-#include "dist/block.h"
 #include "dist/strategy.h"
 #include "tensor/staging.h"
 
@@ -27,7 +26,8 @@ class PsSync : public Strategy {
   std::unique_ptr<Staging> stage(const Compressor& compressor) const;
 
   StrategyContext c_;
-  Cut cut_;  // a share for every server
+  int servers_;
+  std::vector<Segment> segments_;  // each for one server
   std::unique_ptr<Compressor> uncompressed_;
   std::unique_ptr<Staging> gradient_, weights_;
   std::vector<Exchange> exchanges_;  // by segment

@@ -4,13 +4,37 @@
 #include <array>
 
 #include "base/thread_pool.h"
+#include "dist/block.h"
+#include "dist/compress/hop.h"
 
 namespace tandem {
 namespace {
 
 constexpr std::size_t kSegmentsAhead = 4;
 
+std::int64_t parts(std::int64_t whole, std::int64_t part) { return (whole + part - 1) / part; }
+
+// The elements of a segment in a flat buffer.
+template <class T>
+std::span<T> of(std::span<T> flat, const Segment& segment) {
+  return flat.subspan(static_cast<std::size_t>(segment.first),
+                      static_cast<std::size_t>(segment.count));
+}
+
 }  // namespace
+
+std::vector<Segment> segments_for_servers(std::int64_t count, int servers) {
+  const std::int64_t blocks = parts(count, kBlock), per_server = parts(blocks, servers);
+  const std::int64_t most = std::clamp<std::int64_t>(per_server / 128, 4, 32);
+  const std::int64_t length =
+      per_server <= 8
+          ? kBlock
+          : kBlock * parts(blocks, servers * std::max<std::int64_t>(2, parts(per_server, most)));
+  std::vector<Segment> segments;
+  for (std::int64_t first = 0; first < count; first += length)
+    segments.push_back({.first = first, .count = std::min(length, count - first), .step = kBlock});
+  return segments;
+}
 
 ParameterServer::ParameterServer(Transport& transport, int workers, int servers,
                                  ParameterSet& parameters, Sgd& optimizer,
@@ -20,12 +44,11 @@ ParameterServer::ParameterServer(Transport& transport, int workers, int servers,
       parameters_(parameters),
       optimizer_(optimizer),
       compressor_(compressor),
-      spans_(spans),
-      cut_(cut_for_servers(parameters.values().count(), servers)),
-      ring_(parameters.values().count(), workers) {
-  const int server = transport.rank() - workers;
-  for (std::int64_t i = 0; i < cut_.segments_of_share(server); ++i)
-    segments_.push_back(cut_.segment_of_share(server, i));
+      spans_(spans) {
+  const auto all = segments_for_servers(parameters.values().count(), servers);
+  for (auto i = static_cast<std::size_t>(transport.rank() - workers); i < all.size();
+       i += static_cast<std::size_t>(servers))
+    segments_.push_back(all[i]);
   slots_.resize(std::min(kSegmentsAhead, segments_.size()));
   for (Slot& slot : slots_) {
     slot.gradients.resize(static_cast<std::size_t>(workers));
@@ -61,58 +84,47 @@ void ParameterServer::wait_for_the_first(Slot& slot) {
   transport_.await_any(any, Patience::while_others_work);
 }
 
-void ParameterServer::begin_receive(Slot& slot, std::int64_t segment) {
-  const auto gradient = cut_.of(parameters_.gradients().span<float>(), segment);
+void ParameterServer::begin_receive(Slot& slot, const Segment& segment) {
   for (int worker = 0; worker < workers_; ++worker) {
     const auto w = static_cast<std::size_t>(worker);
-    slot.gradients[w].resize(compressor_.bytes(std::ssize(gradient)));
+    slot.gradients[w].resize(compressor_.bytes(segment.count));
     slot.received[w] = transport_.receive_in_place(worker, Tag::push, slot.gradients[w]);
   }
 }
 
 // Block by block in the order in which a ring of the workers would add, with the compression that
 // it would apply in between: the result has the same bits.
-void ParameterServer::sum(Slot& slot, std::int64_t segment) {
+void ParameterServer::sum(Slot& slot, const Segment& segment) {
   const Spans::Scope span(spans_, adding(compressor_.lossless()));
-  const auto all = parameters_.gradients().span<float>();
-  const auto values = cut_.of(all, segment);
-  const std::size_t stride = compressor_.bytes(kBlock);
-  const auto sum_block = [&](std::size_t first) {
-    const auto block = values.subspan(first, std::min<std::size_t>(kBlock, values.size() - first));
-    const int owner = ring_.share_of_element(block.data() - all.data());
-    const std::size_t bytes = compressor_.bytes(std::ssize(block));
-    const auto gradient = [&](int hops) {  // of the rank so many hops behind the owner
-      const auto worker = static_cast<std::size_t>((owner + hops) % workers_);
-      return slot.received[worker]->message().subspan(first / kBlock * stride, bytes);
-    };
+  const auto values = of(parameters_.gradients().span<float>(), segment);
+  std::vector<ConstPieces> gradients;
+  for (const Request& received : slot.received) gradients.push_back(received->message());
+  const auto sum_block = [&](std::int64_t i) {
+    const auto block = values.subspan(
+        static_cast<std::size_t>(i),
+        std::min(static_cast<std::size_t>(kBlock), values.size() - static_cast<std::size_t>(i)));
     std::array<std::byte, kBlock * sizeof(float)> memory;
-    const std::span<std::byte> partial = std::span(memory).first(bytes);
-    std::ranges::copy(gradient(1), partial.begin());
-    for (int hops = 2; hops <= workers_; ++hops) {
-      compressor_.decompress(gradient(hops), block);
-      compressor_.add(partial, block, partial);
-    }
-    compressor_.decompress(partial, block);
+    const auto sum = std::span(memory).first(compressor_.bytes(std::ssize(block)));
+    add_in_order(compressor_, gradients, owner((segment.first + i) / kBlock, workers_),
+                 compressor_.bytes(i), std::ssize(block), sum);
+    compressor_.decompress(sum, block);
   };
-  run_ranges(transport_.helpers(), std::ssize(values), kBlock,
+  run_ranges(transport_.helpers(), segment.count, kBlock,
              [&](std::int64_t begin, std::int64_t end) {
-               for (std::int64_t i = begin; i < end; i += kBlock)
-                 sum_block(static_cast<std::size_t>(i));
+               for (std::int64_t i = begin; i < end; i += kBlock) sum_block(i);
              });
 }
 
-void ParameterServer::update(std::int64_t t, std::int64_t segment) {
+void ParameterServer::update(std::int64_t t, const Segment& segment) {
   const Spans::Scope span(spans_, SpanKind::update);
-  const auto all = parameters_.gradients().span<float>();
-  const auto values = cut_.of(all, segment);
-  optimizer_.update_part(t, values.data() - all.data(), std::ssize(values));
+  optimizer_.update_part(t, segment.first, segment.count);
 }
 
 // The weights are sent from their place. They are not updated again before all workers have them,
 // because a worker pushes its next gradient only then.
-void ParameterServer::answer(Slot& slot, std::int64_t segment) {
+void ParameterServer::answer(Slot& slot, const Segment& segment) {
   for (Request& answered : slot.answered) transport_.wait(answered);  // of an earlier segment
-  const auto weights = std::as_bytes(cut_.of(parameters_.values().span<float>(), segment));
+  const auto weights = std::as_bytes(of(parameters_.values().span<float>(), segment));
   for (int worker = 0; worker < workers_; ++worker)
     slot.answered[static_cast<std::size_t>(worker)] = transport_.send(worker, Tag::pull, weights);
 }

@@ -3,24 +3,21 @@
 // while later ones are still arriving.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <vector>
 
 #include "autograd/sgd.h"
-#include "dist/block.h"
 #include "dist/compress/compressor.h"
 #include "dist/strategy.h"
 #include "dist/timing/spans.h"
 #include "dist/transport/transport.h"
+#include "tensor/staging.h"
 
 namespace tandem {
 
-// Segments go to the servers in turn. They are short, because a server can answer one only when it
-// has it from all workers; but a hundred of them will do.
-inline Cut cut_for_servers(std::int64_t count, int servers) {
-  return Cut(count, servers, std::clamp<std::int64_t>(count / kBlock / servers / 128, 4, 32));
-}
+// Consecutive blocks; segment i belongs to server i mod N. They are short because a server answers
+// one only when all workers have sent it; about a hundred per server suffice.
+std::vector<Segment> segments_for_servers(std::int64_t count, int servers);
 
 class ParameterServer : public Server {
  public:
@@ -41,10 +38,10 @@ class ParameterServer : public Server {
   };
 
   void wait_for_the_first(Slot& slot);
-  void begin_receive(Slot& slot, std::int64_t segment);
-  void sum(Slot& slot, std::int64_t segment);
-  void update(std::int64_t t, std::int64_t segment);
-  void answer(Slot& slot, std::int64_t segment);
+  void begin_receive(Slot& slot, const Segment& segment);
+  void sum(Slot& slot, const Segment& segment);
+  void update(std::int64_t t, const Segment& segment);
+  void answer(Slot& slot, const Segment& segment);
 
   Transport& transport_;
   int workers_;
@@ -52,9 +49,8 @@ class ParameterServer : public Server {
   Sgd& optimizer_;
   const Compressor& compressor_;
   Spans& spans_;
-  Cut cut_, ring_;  // into shares of servers; into those of a ring of the workers
-  std::vector<std::int64_t> segments_;  // of this server
-  std::vector<Slot> slots_;             // receives that are under way at the same time
+  std::vector<Segment> segments_;  // of this server
+  std::vector<Slot> slots_;        // receives that are under way at the same time
 };
 
 }  // namespace tandem

@@ -3,28 +3,101 @@
 #include <algorithm>
 
 namespace tandem {
+namespace {
 
-std::vector<RingStep> ring_plan(int rank, int ranks) {
-  std::vector<RingStep> plan;
-  const int steps = 2 * (ranks - 1);
-  for (int s = 0; s < steps; ++s) {
-    const auto share = [&](int back) { return ((rank - back) % ranks + ranks) % ranks; };
-    plan.push_back(
-        {.phase = s < ranks - 1 ? RingStep::Phase::reduce_scatter : RingStep::Phase::all_gather,
-         .send_share = share(s + 1),
-         .receive_share = share(s + 2),
-         .completes = s == ranks - 2});
-  }
+constexpr std::int64_t kPiece = kBlock / 8;  // elements; blocks are not cut finer than that
+
+std::int64_t parts(std::int64_t whole, std::int64_t part) { return (whole + part - 1) / part; }
+
+// Segment k of a share.
+Segment segment(int share, std::int64_t k, int ranks, const BlockRange& range,
+                const Pipelining& how) {
+  // The share's blocks, one behind the other, and of them the elements begin … end.
+  const std::int64_t blocks = range.blocks_of(share, ranks), first = range.first_of(share, ranks);
+  const std::int64_t last = first + (blocks - 1) * ranks;
+  const std::int64_t short_by =
+      blocks > 0 ? std::max<std::int64_t>(0, (last + 1) * kBlock - range.count) : 0;
+  const std::int64_t begin = k * how.segment;
+  const std::int64_t end = std::min(begin + how.segment, blocks * kBlock - short_by);
+  if (begin >= end) return {.step = kBlock};
+  return {.first = (first + begin / kBlock * ranks) * kBlock + begin % kBlock,
+          .count = end - begin,
+          .step = ranks * kBlock};
+}
+
+}  // namespace
+
+RingPlan ring_plan(int rank, int ranks, const BlockRange& range, const Pipelining& how) {
+  RingPlan plan;
+  const std::int64_t longest_share = std::min(parts(range.blocks(), ranks) * kBlock, range.count);
+  const std::int64_t segments = std::max<std::int64_t>(1, parts(longest_share, how.segment));
+  const std::int64_t most_parts = std::max<std::int64_t>(1, segments / how.in_part);
+  const auto first_of = [&](std::int64_t part) { return part * segments / most_parts; };
+  const auto share_in_hand = [&](int step) { return (rank + 2 * ranks - 1 - step) % ranks; };
+
+  // The first p steps visit all shares, and in each this rank needs its values of one.
+  std::vector<std::vector<std::size_t>> numbers(static_cast<std::size_t>(ranks));  // by share
+  for (std::int64_t part = 0; part < most_parts; ++part)
+    for (int step = 0; step < ranks; ++step)
+      for (std::int64_t k = first_of(part); k < first_of(part + 1); ++k) {
+        numbers[static_cast<std::size_t>(share_in_hand(step))].push_back(plan.segments.size());
+        plan.segments.push_back(segment(share_in_hand(step), k, ranks, range, how));
+      }
+
+  const auto take_step = [&](int step, std::int64_t part) {
+    const int share = share_in_hand(step);
+    for (std::int64_t k = first_of(part); k < first_of(part + 1); ++k)
+      plan.moves.push_back(
+          {.step = step,
+           .share = share,
+           .segment = numbers[static_cast<std::size_t>(share)][static_cast<std::size_t>(k)],
+           .receives = step > 0,
+           .adds = step > 0 && step < ranks,
+           .sends = step < 2 * (ranks - 1),
+           .completes = step >= ranks - 1});
+  };
+  for (std::int64_t part = 0; part <= most_parts; ++part)
+    for (int step = 0; step < ranks; ++step) {
+      if (part > 0 && step < ranks - 1) take_step(ranks + step, part - 1);  // all-gather
+      if (part < most_parts) take_step(step, part);                         // reduce-scatter
+    }
+  plan.part = static_cast<std::size_t>(segments / most_parts);
+  plan.step = static_cast<std::size_t>(parts(segments, most_parts) * (most_parts > 1 ? 2 : 1));
   return plan;
 }
 
-std::vector<RingPart> ring_parts(std::size_t all, std::size_t enough) {
-  std::vector<RingPart> parts;
-  for (std::size_t first = 0; first < all; first += parts.back().size) {
-    const std::size_t left = all - first, more = std::max<std::size_t>(1, left / enough);
-    parts.push_back({first, (left + more - 1) / more});
+// A share has at least two segments, so that one is added while the next one is on its way. It does
+// not have many more, because every message costs time, and MPI exchanges three messages for each
+// one that is longer than about 8 KB. Short shares go in single blocks, which are just below that;
+// shares longer than 4 MB go in segments of up to 1 MB.
+//
+// Where a network sets a shortest segment, a share of less than twice that goes in one message, and
+// the sum takes 2(p-1)·(α + βM/p). If some shares have a block more than others, the longest one
+// goes in several messages. The first of them takes 2(p-1)·(α + β·segment), and the others arrive
+// β·(longest - segment) later. The segment's length is chosen so that the sum takes the same time.
+Pipelining pipelining(const BlockRange& range, int ranks, std::size_t block_bytes,
+                      bool divides_blocks, const NetworkTraits& network) {
+  const std::int64_t blocks = range.blocks(), per_share = parts(blocks, ranks);
+  const auto share_bytes = static_cast<std::size_t>(per_share) * block_bytes;
+  const std::int64_t most = std::clamp<std::int64_t>(blocks / ranks / 16, 32, 128);
+  std::int64_t segments = per_share <= 8 ? std::max<std::int64_t>(1, per_share)
+                                         : std::max<std::int64_t>(2, parts(per_share, most));
+  if (share_bytes < 2 * network.shortest_segment) {
+    const std::int64_t unit = divides_blocks ? kPiece : kBlock;
+    const std::int64_t longest = std::min(per_share * kBlock, range.count);
+    const std::int64_t segment =
+        (2 * (ranks - 1) * range.count / ranks - longest) / std::max(1, 2 * ranks - 3);
+    const std::int64_t length = std::max(unit, parts(segment, unit) * unit);
+    return {.segment = length, .in_part = std::max<std::int64_t>(1, parts(longest, length))};
   }
-  return parts;
+  if (network.shortest_segment > 0)
+    segments =
+        std::min(segments, static_cast<std::int64_t>(share_bytes / network.shortest_segment));
+  const std::int64_t length = std::max<std::int64_t>(1, parts(per_share, segments));
+  const std::size_t bytes = static_cast<std::size_t>(length) * block_bytes;
+  return {.segment = length * kBlock,
+          .in_part = std::max<std::int64_t>(
+              1, static_cast<std::int64_t>(network.bytes_in_flight / bytes))};
 }
 
 }  // namespace tandem

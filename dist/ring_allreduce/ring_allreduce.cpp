@@ -1,214 +1,143 @@
 #include "dist/ring_allreduce/ring_allreduce.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "dist/compress/hop.h"
 
 namespace tandem {
-RingAllReduce::RingAllReduce(Transport& transport, int ranks, const Compressor& compressor,
-                             Spans& spans)
-    : transport_(transport),
-      ranks_(ranks),
-      left_((transport.rank() + ranks - 1) % ranks),
-      right_((transport.rank() + 1) % ranks),
-      compressor_(compressor),
-      spans_(spans),
-      host_(compressor, spans),
-      plan_(ring_plan(transport.rank(), ranks)),
-      cut_(0, ranks),
-      segments_{.length = cut_.segment_length()},
-      loans_(plan_.size()) {}
+namespace {
 
-const Segments& RingAllReduce::segments(std::int64_t count) {
-  if (count == cut_.count()) return segments_;
-  cut_ = Cut(count, ranks_);
-  const std::size_t bytes = std::max<std::size_t>(1, compressor_.bytes(cut_.longest_segment()));
-  parts_ = ring_parts(static_cast<std::size_t>(cut_.segments_of_share(0)),  // no share has more
-                      std::max<std::size_t>(1, transport_.bytes_in_flight() / bytes));
-  for (std::size_t p = 0; p < slots_.size(); ++p) {
-    slots_[p].clear();
-    slots_[p].resize(p < parts_.size() ? parts_[p].size : 0);
-    for (Slot& slot : slots_[p]) {
-      slot.partial.resize(bytes);
-      slot.sent.resize(static_cast<std::size_t>(ranks_));
-    }
-  }
+constexpr std::size_t kNone = ~std::size_t{0};
 
-  // Of the share that it sends first this rank needs its own values first, then of those that it
-  // receives: all shares, backwards round the ring, and last the one that it owns.
-  segments_ = {.length = cut_.segment_length()};
-  for (const RingPart& part : parts_)
-    for (int back = 1; back <= ranks_; ++back)
-      for (std::size_t k = 0; k < part.size; ++k)
-        if (const auto own = segment((transport_.rank() + ranks_ - back) % ranks_, part.first + k))
-          segments_.order.push_back(*own);
-  return segments_;
+Pipelining pipelining_of(const AllReduce::Group& group, const BlockRange& range) {
+  return pipelining(range, group.ranks, group.compressor.bytes(kBlock),
+                    group.compressor.divides_blocks(),
+                    {.bytes_in_flight = group.transport.bytes_in_flight(),
+                     .shortest_segment = group.transport.shortest_segment()});
 }
 
-void RingAllReduce::sum(std::span<float> values) {
-  host_.begin(values, segments(std::ssize(values)).length);
-  sum(host_);
-  host_.finish();
+void collect(const Segment& segment, const Compressor& compressor, const Pieces& pieces,
+             std::span<std::byte> message) {
+  segment.for_each_run(kBlock, [&](std::int64_t, std::int64_t i, std::int64_t n) {
+    const std::size_t first = compressor.bytes(i);
+    std::ranges::copy(pieces.at(first, compressor.bytes(n)), message.subspan(first).begin());
+  });
 }
 
-void RingAllReduce::sum(Staging& values) {
-  const Spans::Scope span(spans_, SpanKind::communicate);
-  try {
-    go_round(values);
-  } catch (const JobFailed&) {
-    give_up(values);
-    throw;
-  } catch (const std::exception& e) {
-    transport_.fail(e.what());  // first: else others take a later message for one that is given up
-    give_up(values);
-    throw;
+}  // namespace
+
+RingAllReduce::RingAllReduce(const Group& group, const BlockRange& range)
+    : AllReduce(group, range),
+      left_((group.transport.rank() + group.ranks - 1) % group.ranks),
+      right_((group.transport.rank() + 1) % group.ranks),
+      tag_(on_channel(Tag::ring, group.channel)),
+      plan_(ring_plan(group.transport.rank(), group.ranks, range, pipelining_of(group, range))),
+      starts_(plan_.segments.size(), kNone),
+      received_(plan_.moves.size()),
+      sent_(plan_.moves.size()),
+      // A buffer is in use from the start of its receive, up to two parts ahead of the move, until
+      // the right neighbour has made its move with the message, up to a step later. With this many
+      // buffers the rank that is behind all others always finds a free one, so there is no
+      // deadlock.
+      buffers_(std::min(plan_.moves.size(), 2 * plan_.part + plan_.step)) {
+  for (std::size_t i = 0; i < plan_.moves.size(); ++i)
+    if (plan_.moves[i].step == 0) starts_[plan_.moves[i].segment] = i;
+  for (const Segment& segment : plan_.segments)
+    buffer_bytes_ = std::max(buffer_bytes_, group.compressor.bytes(segment.count));
+}
+
+void RingAllReduce::run(Staging& values) {
+  start(values);
+  while (advance()) {
   }
 }
 
-// Whoever owns the values may end them from now on. A send may last until the neighbour has given
-// up what it receives: that is given up first, or all could wait in a circle. Loans go back when
-// the neighbour has given them back, as in return_loans().
+void RingAllReduce::start(Staging& values) {
+  values_ = &values;
+  posted_ = next_ = drained_ = 0;
+}
+
+// Begins receives some moves ahead, then makes the next move. At the end it waits for the sends.
+bool RingAllReduce::advance() {
+  if (Request& request = awaited()) {
+    if (request->kind == Operation::Kind::send) return group_.transport.wait(request), true;
+    group_.transport.await(request);
+  }
+  if (may_post())
+    begin_receive(posted_++);
+  else if (next_ < plan_.moves.size())
+    make(next_++);
+  else
+    return false;
+  return true;
+}
+
+bool RingAllReduce::may_post() const {
+  if (posted_ == plan_.moves.size()) return false;
+  const bool replaces_own = plan_.moves[posted_].step == group_.ranks;
+  return posted_ < next_ + (replaces_own ? 1 : 2) * plan_.part;
+}
+
+Request& RingAllReduce::awaited() {
+  if (may_post()) {
+    // Sends from the memory into which this message is received: from the same buffer, or of this
+    // rank's own values, which a complete sum replaces.
+    if (posted_ >= buffers_)
+      if (Request& sent = sent_[posted_ - buffers_]) return sent;
+    const Move& move = plan_.moves[posted_];
+    const std::size_t start = move.step == group_.ranks ? starts_[move.segment] : kNone;
+    return start == kNone ? received_[posted_] : sent_[start];
+  }
+  if (next_ < plan_.moves.size()) return received_[next_];
+  while (drained_ + 1 < sent_.size() && !sent_[drained_]) ++drained_;
+  return sent_[drained_];
+}
+
+// A partial sum may stay in the sender's memory, if this rank can read it there. A complete sum is
+// received in its final place, if that is contiguous.
+void RingAllReduce::begin_receive(std::size_t i) {
+  const Move& move = plan_.moves[i];
+  const Pieces own = values_->packed(move.segment);
+  if (!move.receives || own.bytes == 0) return;
+  Transport& transport = group_.transport;
+  if (move.adds)
+    received_[i] = transport.receive_in_place(left_, tag_, buffer(i, own.bytes));
+  else
+    received_[i] =
+        transport.receive(left_, tag_, own.contiguous() ? own.whole() : buffer(i, own.bytes));
+}
+
+void RingAllReduce::make(std::size_t i) {
+  const Move& move = plan_.moves[i];
+  const Pieces own = values_->packed(move.segment);
+  if (own.bytes == 0) return;
+  if (!move.receives || move.adds) values_->wait(move.segment);
+
+  std::span<std::byte> message =
+      own.contiguous() && (!move.adds || move.completes) ? own.whole() : buffer(i, own.bytes);
+  if (!move.receives && !own.contiguous())
+    collect(plan_.segments[move.segment], group_.compressor, own, message);
+  if (move.adds) {
+    const Spans::Scope span(group_.spans, adding(group_.compressor.lossless()));
+    add_received(group_.compressor, plan_.segments[move.segment], received_[i]->message(), own,
+                 message, group_.transport.helpers());
+  }
+  received_[i].reset();
+  if (move.sends) sent_[i] = group_.transport.send(right_, tag_, message);
+  if (move.completes) values_->put(move.segment, message);
+}
+
+std::span<std::byte> RingAllReduce::buffer(std::size_t move, std::size_t bytes) {
+  if (memory_.span().empty()) memory_ = HugePages(buffers_ * buffer_bytes_);
+  return memory_.span().subspan(move % buffers_ * buffer_bytes_, bytes);
+}
+
+// Receives are given up before sends: a send can last until its receiver has given up, so the
+// reverse order could deadlock.
 void RingAllReduce::give_up(Staging& values) {
-  try {
-    values.settle();
-  } catch (const std::exception&) {  // a device that has failed reads nothing any more
-  }
-  for (auto& slots : slots_)
-    for (Slot& slot : slots) slot.received.reset();
-  for (std::size_t step = loans_.size(); step-- > 0;) {
-    for (Loan& loan : loans_[step]) {
-      loan.sent.reset();
-      loan.received.reset();
-    }
-    loans_[step].clear();
-  }
-  for (auto& slots : slots_)
-    for (Slot& slot : slots)
-      for (Request& sent : slot.sent) sent.reset();
-}
-
-void RingAllReduce::go_round(Staging& values) {
-  if (plan_.empty()) {  // alone: the sum is what others would see of it
-    for (const std::int64_t own : segments_.order) {
-      values.wait(own);
-      values.put(own);
-    }
-    return;
-  }
-  // Each part is added up while the complete sums of the one before make their round.
-  const std::size_t half = plan_.size() / 2;
-  for (std::size_t p = 0; p <= parts_.size(); ++p) {
-    if (p < parts_.size()) set_out(p, values);
-    for (std::size_t step = 0; step < half; ++step) {
-      if (p > 0) take_step(half + step, p - 1, values);
-      if (p < parts_.size()) take_step(step, p, values);
-    }
-  }
-  for (auto& slots : slots_)
-    for (Slot& slot : slots)
-      for (Request& sent : slot.sent) transport_.wait(sent);
-  return_loans(values);
-}
-
-// Step 0 sends what this rank has itself.
-void RingAllReduce::set_out(std::size_t p, Staging& values) {
-  auto& slots = slots_[p % slots_.size()];
-  const auto [first, size] = parts_[p];
-  for (std::size_t k = 0; k < size; ++k) begin_receive(0, first + k, slots[k], values);
-  const int share = plan_[0].send_share;
-  for (std::size_t k = 0; k < size; ++k)
-    if (const auto own = segment(share, first + k)) {
-      values.wait(*own);
-      send(share, slots[k], values.packed(*own));
-    }
-}
-
-// What a step has received is sent in the next one, segment by segment: while one is added, the
-// next ones are on their way.
-void RingAllReduce::take_step(std::size_t step, std::size_t p, Staging& values) {
-  auto& slots = slots_[p % slots_.size()];
-  const auto [first, size] = parts_[p];
-  for (std::size_t k = 0; k < size; ++k) {
-    take_in(step, first + k, slots[k], values);
-    if (step + 1 < plan_.size()) begin_receive(step + 1, first + k, slots[k], values);
-  }
-}
-
-void RingAllReduce::send(int share, Slot& slot, std::span<const std::byte> bytes) {
-  Request& sent = slot.sent[static_cast<std::size_t>(share)];
-  transport_.wait(sent);
-  sent = transport_.send(right_, Tag::ring, bytes);
-}
-
-// A partial sum waits beside this rank's values to be added to them; a complete one takes their
-// place as soon as they have left it, unless it may stay where it is.
-void RingAllReduce::begin_receive(std::size_t step, std::size_t i, Slot& slot, Staging& values) {
-  const int share = plan_[step].receive_share;
-  const auto coming = segment(share, i);
-  if (!coming) return;
-  const std::span<std::byte> place = values.packed(*coming);
-  if (plan_[step].phase == RingStep::Phase::reduce_scatter) {
-    slot.received =
-        transport_.receive_in_place(left_, Tag::ring, std::span(slot.partial).first(place.size()));
-  } else {
-    transport_.wait(slot.sent[static_cast<std::size_t>(share)]);
-    slot.received = values.borrows() ? transport_.receive_in_place(left_, Tag::ring, place)
-                                     : transport_.receive(left_, Tag::ring, place);
-  }
-}
-
-// Waits for a segment, adds this rank's values if the sum is partial, and sends it on.
-void RingAllReduce::take_in(std::size_t step, std::size_t i, Slot& slot, Staging& values) {
-  const RingStep& now = plan_[step];
-  const auto coming = segment(now.receive_share, i);
-  if (!coming) return;
-  const bool partial = now.phase == RingStep::Phase::reduce_scatter;
-  const std::span<std::byte> place = values.packed(*coming);
-  if (partial) values.wait(*coming);  // while the sum is on its way
-  transport_.await(slot.received);
-  if (partial) {
-    const Spans::Scope span(spans_, adding(compressor_.lossless()));
-    add_received(compressor_, slot.received->message(), cut_.elements_of(*coming), place,
-                 transport_.helpers());
-  }
-  const bool complete = now.completes || !partial;
-  if (complete && values.borrows()) {
-    if (partial) slot.received.reset();  // the sum is here, and this rank its owner
-    return pass_on(step, *coming, slot, values);
-  }
-  slot.received.reset();
-  if (step + 1 < plan_.size()) send(now.receive_share, slot, place);
-  if (complete) values.put(*coming);
-}
-
-// Sends a complete sum on from where its owner has it, and puts it from there.
-void RingAllReduce::pass_on(std::size_t step, std::int64_t sum, Slot& slot, Staging& values) {
-  Loan& loan = loans_[step].emplace_back();
-  loan.received = std::move(slot.received);
-  const std::span<const std::byte> bytes =
-      loan.received ? loan.received->message() : values.packed(sum);
-  if (step + 1 < plan_.size()) loan.sent = transport_.send(right_, Tag::ring, bytes);
-  values.put_borrowed(sum, bytes);
-}
-
-// What was received last is returned first: it was not lent on to anyone. What was received a step
-// earlier, the neighbour has received last; and so on: none waits for one who waits for him.
-void RingAllReduce::return_loans(Staging& values) {
-  values.settle();
-  for (std::size_t step = loans_.size(); step-- > 0;) {
-    for (Loan& loan : loans_[step]) {
-      transport_.wait(loan.sent);
-      loan.received.reset();
-    }
-    loans_[step].clear();
-  }
-}
-
-std::optional<std::int64_t> RingAllReduce::segment(int share, std::size_t i) const {
-  const auto number = static_cast<std::int64_t>(i);
-  if (number >= cut_.segments_of_share(share)) return {};
-  return cut_.segment_of_share(share, number);
+  (void)values;  // no device reads the ring's buffers
+  for (Request& received : received_) received.reset();
+  for (Request& sent : sent_) sent.reset();
 }
 
 }  // namespace tandem

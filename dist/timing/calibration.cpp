@@ -51,8 +51,8 @@ double measure_beta(Transport& t, int ranks) {
   return std::max(0.0, longer - shorter) / (32 * kMessage);
 }
 
-// What a hop of the ring does with a segment; before it the compression of this rank's values, and
-// after it the decompression of the sum, where the host does both.
+// What a hop of the ring does with a segment; where the host has the values, also to compress them
+// before it, and to put the sum in its place after it.
 double measure_gamma(const Compressor& compressor, bool on_host, ThreadPool* helpers) {
   constexpr std::int64_t kCount = 32 * kBlock;
   constexpr int kRounds = 4;
@@ -63,8 +63,8 @@ double measure_gamma(const Compressor& compressor, bool on_host, ThreadPool* hel
   compressor.compress(values, own);
   const auto hop = [&] {
     if (packs) compressor.compress(values, own);
-    add_received(compressor, received, kCount, own, helpers);
-    if (packs) compressor.decompress(own, values);
+    add_received(compressor, {.count = kCount, .step = kBlock}, received, own, own, helpers);
+    if (on_host) compressor.decompress(own, values);
   };
   hop();  // wakes those who help
   const auto begin = Clock::now();

@@ -176,7 +176,8 @@ class MpiTransport : public Transport {
     Text text;
     MPI_Request request;
   };
-  static constexpr int kNoteTag = 2 * kTags;  // above those of messages and announcements
+  static constexpr int kNoteTag =
+      2 * kTags * kChannels;  // above those of messages and announcements
 
   // Nobody waits for a note to be taken: its receiver may never do so.
   void write(int to, const Note::Text& text) {

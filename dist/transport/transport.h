@@ -32,10 +32,17 @@ class JobFailed : public SystemError {
 
 // What a message is about.
 enum class Tag : int { control, calibration, ring, push, pull };
-inline constexpr std::size_t kTags = 5;
-// The tag of announcements of messages with this tag (link.h).
+inline constexpr int kTags = 5;
+// The same tag on a channel. Operations that are under way at the same time use different channels,
+// and do not take each other's messages. A tag alone is channel 0.
+inline constexpr int kChannels = 64;
+inline Tag on_channel(Tag tag, int channel) {
+  require(channel >= 0 && channel < kChannels, "channel {} of {}", channel, kChannels);
+  return static_cast<Tag>(static_cast<int>(tag) + channel * kTags);
+}
+// The tag of announcements of messages with this tag and channel (link.h).
 inline Tag announcement_of(Tag tag) {
-  return static_cast<Tag>(static_cast<std::size_t>(tag) + kTags);
+  return static_cast<Tag>(static_cast<int>(tag) + kTags * kChannels);
 }
 
 // One send or receive in progress. Its bytes must stay valid until it is done.
@@ -82,10 +89,21 @@ class Transport {
   // How many bytes a sender should have in flight so that the network is never idle; the same on
   // all ranks. The default suffices for 100 Gbit/s and a round trip of half a millisecond.
   virtual std::size_t bytes_in_flight() const { return 8 << 20; }
+  // The ring sends no shorter segments than this, unless a share is shorter; 0: no limit.
+  virtual std::size_t shortest_segment() const { return 0; }
+  // Whether ranks are threads of one process without an emulated link. They can read each other's
+  // memory then.
+  virtual bool shares_memory() const { return false; }
 
   Request send(int to, Tag tag, std::span<const std::byte> bytes) {
-    bytes_sent_[static_cast<std::size_t>(tag)] += static_cast<std::int64_t>(bytes.size());
-    return begin_send(to, tag, bytes);
+    return send(to, tag, bytes, bytes.size());
+  }
+  // The same for a message that tells the receiver where it finds so many bytes. These count as
+  // sent.
+  Request send(int to, Tag tag, std::span<const std::byte> message, std::size_t bytes) {
+    if (static_cast<int>(tag) < kTags * kChannels)
+      bytes_sent_[static_cast<std::size_t>(tag) % kTags] += static_cast<std::int64_t>(bytes);
+    return begin_send(to, tag, message);
   }
   virtual Request receive(int from, Tag tag, std::span<std::byte> bytes) = 0;
   // Like receive(), but the message may stay in the sender's memory until the request is destroyed;
@@ -139,12 +157,13 @@ class Transport {
   // Whether this rank should leave it to another one to end the job.
   virtual bool left_to_another() const = 0;
 
+  // Over all channels.
   std::int64_t bytes_sent(Tag tag) const { return bytes_sent_[static_cast<std::size_t>(tag)]; }
 
  private:
   virtual Request begin_send(int to, Tag tag, std::span<const std::byte> bytes) = 0;
 
-  std::array<std::int64_t, 2 * kTags> bytes_sent_{};
+  std::array<std::int64_t, kTags> bytes_sent_{};
   double stall_timeout_s_ = 60;
   Clock::duration slice_ = std::chrono::milliseconds(100);
   ThreadPool* helpers_ = nullptr;

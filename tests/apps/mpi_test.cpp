@@ -158,6 +158,13 @@ TEST_CASE("mpi: the ring sums rightly for all sizes" * doctest::skip(!kHasMpi)) 
       CHECK(r.status == 0);  // it checks every sum
       CHECK(std::count(r.out.begin(), r.out.end(), '\n') == 7);
       CHECK(r.out.find("\"ranks\":" + std::to_string(ranks)) != std::string::npos);
+      const ProgramResult bucket =
+          run_mpi(ranks, "allreduce_bench",
+                  {"--bytes", "8192", "81920", "--first-block", "7", "--link", "100gbit/1us",
+                   "--fit", "--iterations", "1", "--compress", compress});
+      CAPTURE(bucket.err);
+      CHECK(bucket.status == 0);
+      CHECK(bucket.out.find("a + bM: ") != std::string::npos);
     }
 }
 

@@ -9,6 +9,7 @@
 
 #include "dist/block.h"
 #include "dist/compress/compressor.h"
+#include "dist/ring_allreduce/plan.h"
 #include "tests/cuda/compare.h"
 #include "tests/dist/rounding.h"
 
@@ -16,6 +17,8 @@ using namespace tandem;
 using namespace tandem::test;
 
 namespace {
+
+constexpr auto from_values = Staging::Fill::from_values;
 
 constexpr std::pair<Packing, const char*> kPackings[] = {
     {Packing::none, "none"}, {Packing::trunc16, "trunc16"}, {Packing::quant8, "quant8"}};
@@ -29,13 +32,24 @@ std::vector<float> gradient(std::int64_t count, std::uint64_t seed) {
   return values;
 }
 
-// Segments of two blocks, in the order in which a ring of three needs them.
-Segments segments_of(std::int64_t count) {
-  Segments segments{.length = 2 * kBlock};
-  const std::int64_t all = (count + segments.length - 1) / segments.length;
-  for (const std::int64_t share : {2, 1, 0})
-    for (std::int64_t i = share; i < all; i += 3) segments.order.push_back(i);
-  return segments;
+// As a ring of three cuts them, with segments of two blocks; for single blocks, pieces of them.
+std::vector<Segment> segments_of(std::int64_t count) {
+  const bool pieces = count <= kBlock;
+  return ring_plan(0, 3, {.count = count, .first_block = 4},
+                   {.segment = pieces ? 300 : 2 * kBlock, .in_part = pieces ? 10 : 3})
+      .segments;
+}
+
+// The bytes of a segment as the host makes them.
+std::vector<std::byte> packed_on_host(const Compressor& compressor, const std::vector<float>& all,
+                                      const Segment& segment) {
+  std::vector<float> values;
+  segment.for_each_run(kBlock, [&](std::int64_t first, std::int64_t, std::int64_t n) {
+    values.insert(values.end(), all.begin() + first, all.begin() + first + n);
+  });
+  std::vector<std::byte> packed(compressor.bytes(segment.count));
+  compressor.compress(values, packed);
+  return packed;
 }
 
 }  // namespace
@@ -49,27 +63,26 @@ TEST_CASE("cuda: staging: packs to the host's bytes and unpacks to the host's va
       CAPTURE(count);
       const auto compressor = make_compressor(name);
       const auto staging = device.backend().make_staging(packing, count, kBlock);
-      const Segments segments = segments_of(count);
+      auto segments = segments_of(count);
+      if (packing == Packing::quant8 && count <= kBlock)  // its blocks are not divided
+        segments = {{.first = 0, .count = count, .step = kBlock}};
       for (const std::uint64_t round : {1, 2}) {  // the second one finds all buffers used
         const std::vector<float> values = gradient(count, round);
-        std::vector<std::byte> expected(compressor->bytes(count));
-        compressor->compress(values, expected);
-        std::vector<float> unpacked(values.size());
-        compressor->decompress(expected, unpacked);
+        std::vector<float> unpacked = values;
+        round_to_compressed(*compressor, unpacked);
 
         const Tensor tensor = Tensor::from(values, {count}, device);
-        staging->begin(tensor, device.backend().record_event(), segments);
+        staging->begin(tensor, device.backend().record_event(), segments, from_values);
         REQUIRE(staging->finite());
         std::size_t same = 0;
-        for (const std::int64_t segment : segments.order) {
-          staging->wait(segment);
-          const auto packed = staging->packed(segment);
-          const std::size_t first = compressor->bytes(segment * segments.length);
-          same += std::equal(packed.begin(), packed.end(),
-                             expected.begin() + static_cast<std::ptrdiff_t>(first));
+        for (std::size_t i = 0; i < segments.size(); ++i) {
+          staging->wait(i);
+          same += std::ranges::equal(staging->packed(i).whole(),
+                                     packed_on_host(*compressor, values, segments[i]));
         }
-        CHECK(same == segments.order.size());
-        for (const std::int64_t segment : segments.order) staging->put(segment);
+        CHECK(same == segments.size());
+        for (std::size_t i = 0; i < segments.size(); ++i)
+          if (segments[i].count > 0) staging->put(i, staging->packed(i));
         device.backend().wait_for(staging->finish());
         CHECK(tensor.to_host<float>() == unpacked);
       }
@@ -83,17 +96,17 @@ TEST_CASE("cuda: staging: the next values may set out before the last ones are b
     CAPTURE(name);
     const auto compressor = make_compressor(name);
     const auto staging = device.backend().make_staging(packing, kCount, kBlock);
-    const Segments segments = segments_of(kCount);
+    const auto segments = segments_of(kCount);
     std::vector<Tensor> tensors;
     for (const std::uint64_t round : {1, 2, 3, 4})
       tensors.push_back(Tensor::from(gradient(kCount, round), {kCount}, device));
     EventPtr last;
     for (const Tensor& tensor : tensors) {
-      staging->begin(tensor, device.backend().record_event(), segments);
+      staging->begin(tensor, device.backend().record_event(), segments, from_values);
       REQUIRE(staging->finite());
-      for (const std::int64_t segment : segments.order) {
-        staging->wait(segment);
-        staging->put(segment);
+      for (std::size_t i = 0; i < segments.size(); ++i) {
+        staging->wait(i);
+        if (segments[i].count > 0) staging->put(i, staging->packed(i));
       }
       last = staging->finish();
     }
@@ -106,39 +119,39 @@ TEST_CASE("cuda: staging: the next values may set out before the last ones are b
   }
 }
 
-TEST_CASE("cuda: staging: long segments are taken from where another worker has them") {
+TEST_CASE("cuda: staging: segments are taken from where another worker has them") {
   constexpr std::int64_t kCount = 8'000'003;
   const Device device = cuda_device({});
   for (const auto& [packing, name] : kPackings) {
     CAPTURE(name);
     const auto compressor = make_compressor(name);
-    Segments segments{.length = 128 * kBlock};
-    for (std::int64_t first = 0; first < kCount; first += segments.length)
-      segments.order.push_back(first / segments.length);
+    std::vector<Segment> segments;
+    for (std::int64_t first = 0; first < kCount; first += 128 * kBlock)
+      segments.push_back(
+          {.first = first, .count = std::min(128 * kBlock, kCount - first), .step = kBlock});
     const auto lender = device.backend().make_staging(packing, kCount, kBlock);
     const auto borrower = device.backend().make_staging(packing, kCount, kBlock);
     for (const std::uint64_t round : {1, 2}) {
       const auto lent = Tensor::from(gradient(kCount, round), {kCount}, device);
       const auto tensor = Tensor::from(gradient(kCount, 10 + round), {kCount}, device);
       const EventPtr ready = device.backend().record_event();
-      lender->begin(lent, ready, segments);
-      borrower->begin(tensor, ready, segments);
+      lender->begin(lent, ready, segments, from_values);
+      borrower->begin(tensor, ready, segments, from_values);
       REQUIRE(lender->finite());
       REQUIRE(borrower->finite());
-      CHECK(borrower->borrows());
-      for (const std::int64_t segment : segments.order) {
-        lender->wait(segment);
-        borrower->wait(segment);
-        if (segment % 3 == 0) {
-          std::ranges::copy(lender->packed(segment), borrower->packed(segment).data());
-          borrower->put(segment);
+      for (std::size_t i = 0; i < segments.size(); ++i) {
+        lender->wait(i);
+        borrower->wait(i);
+        if (i % 3 == 0) {
+          std::ranges::copy(lender->packed(i).whole(), borrower->packed(i).data);
+          borrower->put(i, borrower->packed(i));
         } else {
-          borrower->put_borrowed(segment, lender->packed(segment));
+          borrower->put(i, lender->packed(i));
         }
       }
       borrower->settle();
-      for (const std::int64_t segment : segments.order)  // it has been read
-        std::ranges::fill(lender->packed(segment), std::byte{0xff});
+      for (std::size_t i = 0; i < segments.size(); ++i)  // it has been read
+        std::ranges::fill(lender->packed(i).whole(), std::byte{0xff});
       lender->finish();
       device.backend().wait_for(borrower->finish());
       std::vector<float> expected = gradient(kCount, round);
@@ -146,12 +159,6 @@ TEST_CASE("cuda: staging: long segments are taken from where another worker has 
       CHECK(tensor.to_host<float>() == expected);
     }
   }
-  const auto staging = device.backend().make_staging(Packing::none, 10'000, kBlock);
-  staging->begin(Tensor::zeros({10'000}, Dtype::f32, device), device.backend().record_event(),
-                 segments_of(10'000));
-  CHECK(!staging->borrows());
-  CHECK(staging->finite());
-  staging->finish();
 }
 
 TEST_CASE("cuda: staging: what is not finite is found, and the values can be asked for") {
@@ -166,7 +173,8 @@ TEST_CASE("cuda: staging: what is not finite is found, and the values can be ask
         std::vector<float> values = gradient(10'000, 1);
         values[static_cast<std::size_t>(at)] = bad;
         const Tensor tensor = Tensor::from(values, {10'000}, device);
-        staging->begin(tensor, device.backend().record_event(), segments_of(10'000));
+        const auto segments = segments_of(10'000);
+        staging->begin(tensor, device.backend().record_event(), segments, from_values);
         CHECK(!staging->finite());
         CHECK(!std::isfinite(staging->values()[static_cast<std::size_t>(at)]));
       }

@@ -168,10 +168,63 @@ TEST_CASE("compress: a hop adds what compression has left of both, for all sizes
       const auto received = packed(*c, gradient(count, 1));
       auto own = gradient(count, 2);
       auto hop = packed(*c, own);
-      add_received(*c, received, count, hop);
+      add_received(*c, {.count = count, .step = kBlock}, received, hop, hop);
       round_to_compressed(*c, own);
       std::vector<std::byte> expected(received.size());
       c->add(received, own, expected);
       CHECK(hop == expected);
     }
+}
+
+TEST_CASE("compress: all hops at once give the bits of one after the other") {
+  for (const std::string& name : compressor_names())
+    for (const std::int64_t count : {std::int64_t{1}, std::int64_t{777}, kBlock})
+      for (int ranks = 1; ranks <= 5; ++ranks)
+        for (int owner = 0; owner < ranks; ++owner) {
+          const auto c = make_compressor(name);
+          std::vector<std::vector<std::byte>> values;
+          for (int rank = 0; rank < ranks; ++rank)
+            values.push_back(packed(*c, gradient(count, static_cast<std::uint64_t>(rank))));
+          const auto of = [&](int hop) -> auto& {
+            return values[static_cast<std::size_t>((owner + hop) % ranks)];
+          };
+          auto expected = of(1);
+          for (int hop = 2; hop <= ranks; ++hop)
+            add_received(*c, {.count = count, .step = kBlock}, expected, of(hop), expected);
+          for (int place = 0; place < ranks; ++place) {  // whose values the sum replaces
+            auto copies = values;
+            auto& sum = copies[static_cast<std::size_t>(place)];
+            const std::vector<ConstPieces> in(copies.begin(), copies.end());
+            add_in_order(*c, in, owner, 0, count, sum);
+            CHECK(sum == expected);
+          }
+        }
+}
+
+TEST_CASE("compress: a hop finds own values in pieces, also where it begins within a block") {
+  for (const char* name : {"none", "trunc16"})
+    for (const std::int64_t first : {std::int64_t{0}, std::int64_t{300}, kBlock - 1})
+      for (const std::int64_t count : {std::int64_t{5}, kBlock, 3 * kBlock - 7}) {
+        const auto c = make_compressor(name);
+        const Segment segment{.first = first, .count = count, .step = 3 * kBlock};
+        const auto all = packed(*c, gradient(10 * kBlock, 1));
+        std::vector<std::byte> own;  // one behind the other
+        std::int64_t runs = 0;
+        segment.for_each_run(kBlock, [&](std::int64_t at, std::int64_t i, std::int64_t n) {
+          CHECK(c->bytes(i) == own.size());
+          CHECK(at / kBlock == (at + n - 1) / kBlock);
+          CHECK(at / kBlock == 3 * runs++);
+          const auto run = std::span(all).subspan(c->bytes(at), c->bytes(n));
+          own.insert(own.end(), run.begin(), run.end());
+        });
+        REQUIRE(own.size() == c->bytes(count));
+        const auto received = packed(*c, gradient(count, 2));
+        std::vector<std::byte> expected(own.size()), sum(own.size());
+        add_received(*c, {.count = count, .step = kBlock}, received, own, expected);
+        const ConstPieces pieces(all.data() + c->bytes(first), own.size(),
+                                 c->bytes(segment.head(kBlock)), c->bytes(kBlock),
+                                 c->bytes(segment.step));
+        add_received(*c, segment, received, pieces, sum);
+        CHECK(sum == expected);
+      }
 }

@@ -1,8 +1,8 @@
 // A device that the host cannot reach, for tests without one: the CPU, but gradients take the way
 // that they take from a GPU, and the worst one that is allowed. A segment's bytes are there when
 // they are waited for and not earlier, and values change when the event behind them is waited for
-// and not earlier. Borrowed bytes are read when it is settled, and not earlier. Whoever touches
-// bytes that are not his, now or later, is told so.
+// and not earlier. Bytes that are put from elsewhere are read when it is settled, and not earlier.
+// Whoever touches bytes that are not his, now or later, is told so.
 #pragma once
 
 #include <algorithm>
@@ -34,31 +34,27 @@ class LateEvent : public Event {
 
 class FakeStaging : public Staging {
  public:
-  FakeStaging(std::unique_ptr<Compressor> compressor, std::int64_t count, bool borrows)
-      : compressor_(std::move(compressor)),
-        count_(count),
-        borrows_(borrows),
-        host_(compressor_->bytes(count)),
-        sums_(host_.size()) {
-    require(packed_bytes(compressor_->packing(), count, kBlock) == host_.size(), "packed size");
-  }
+  FakeStaging(std::unique_ptr<Compressor> compressor, std::int64_t count)
+      : compressor_(std::move(compressor)), count_(count) {}
   ~FakeStaging() override { read_borrowed(); }  // whoever fails must settle: else it is too late
 
-  void begin(const Tensor& values, const EventPtr& ready, const Segments& segments) override {
+  void begin(const Tensor& values, const EventPtr& ready, const std::vector<Segment>& segments,
+             Fill fill) override {
     require(!std::exchange(begun_, true), "the values before are still on their way");
     require(ready != nullptr, "nobody knows when the values are ready");
     require(values.count() == count_, "{} values instead of {}", values.count(), count_);
-    require(segments.length > 0 && segments.length % kBlock == 0, "segments of broken blocks");
+    std::int64_t covered = 0;
+    for (const Segment& s : segments) covered += s.count;
+    require(covered == count_, "segments of {} values, of {}", covered, count_);
     if (last_) last_->wait();
     ready->wait();
     values_ = values;
     segments_ = segments;
-    arrived_ = put_ = 0;
-    std::fill(host_.begin(), host_.end(), kNobodys);
-    states_.assign(static_cast<std::size_t>((count_ + segments.length - 1) / segments.length),
-                   segments.order.empty() ? State::arrived : State::coming);
-    require(segments.order.empty() || segments.order.size() == states_.size(),
-            "{} segments come, of {}", segments.order.size(), states_.size());
+    next_ = put_ = 0;
+    places_ = places_of(segments, compressor_->packing(), kBlock);
+    host_.assign(places_.back(), kNobodys);
+    sums_.assign(places_.back(), kNobodys);
+    states_.assign(segments.size(), fill == Fill::by_host ? State::arrived : State::coming);
   }
 
   bool finite() override {
@@ -72,36 +68,28 @@ class FakeStaging : public Staging {
     return values_.to_host<float>();
   }
 
-  void wait(std::int64_t segment) override {
-    require(segments_.order.at(arrived_++) == segment, "segment {} is not the next", segment);
-    require(state(segment) == State::coming, "segment {} is waited for twice", segment);
+  void wait(std::size_t segment) override {
+    while (segments_[next_].count == 0) ++next_;
+    require(next_++ == segment, "segment {} is not the next", segment);
+    require(states_[segment] == State::coming, "segment {} is waited for twice", segment);
     const auto bytes = of(host_, segment);
     for (const std::byte b : bytes)
       require(b == kNobodys, "segment {} was written before it was there", segment);
-    compressor_->compress(floats(segment), bytes);
-    state(segment) = State::arrived;
+    for_each_run(values_, segment, host_,
+                 [&](auto values, auto packed) { compressor_->compress(values, packed); });
+    states_[segment] = State::arrived;
   }
 
-  std::span<std::byte> packed(std::int64_t segment) override { return of(host_, segment); }
+  Pieces packed(std::size_t segment) override { return of(host_, segment); }
 
-  void put(std::int64_t segment) override {
-    require(state(segment) == State::arrived, "segment {} is put, but not there", segment);
-    state(segment) = State::put;
-    ++put_;
-    const auto from = of(host_, segment), to = of(sums_, segment);
-    std::copy(from.begin(), from.end(), to.begin());
-  }
-
-  bool borrows() const override { return borrows_; }
-
-  void put_borrowed(std::int64_t segment, std::span<const std::byte> bytes) override {
-    if (bytes.data() == packed(segment).data()) return put(segment);
-    require(borrows_, "who does not borrow was lent segment {}", segment);
-    require(state(segment) == State::arrived, "segment {} is lent, but its own not there", segment);
-    state(segment) = State::borrowed;
+  void put(std::size_t segment, const ConstPieces& from) override {
+    require(states_[segment] == State::arrived, "segment {} is put, but not there", segment);
+    const auto bytes = from.whole();
+    const bool own = bytes.data() == of(host_, segment).data();
+    states_[segment] = own ? State::put : State::borrowed;
     ++put_;
     std::ranges::copy(bytes, of(sums_, segment).begin());
-    borrowed_.emplace_back(segment, bytes);
+    if (!own) borrowed_.emplace_back(segment, bytes);
   }
 
   void settle() override {
@@ -115,16 +103,19 @@ class FakeStaging : public Staging {
   EventPtr finish() override {
     begun_ = false;
     require(borrowed_.empty(), "{} segments were borrowed for ever", borrowed_.size());
-    require(put_ == 0 || put_ == states_.size(), "{} segments of {} were put", put_,
-            states_.size());
+    const auto all = static_cast<std::size_t>(
+        std::ranges::count_if(segments_, [](const Segment& s) { return s.count > 0; }));
+    require(put_ == 0 || put_ == all, "{} segments of {} were put", put_, all);
     const bool back = put_ > 0;
     last_ = std::make_shared<LateEvent>([this, back, values = std::move(values_)] {
       if (!back) return;
-      for (std::int64_t segment = 0; segment < std::ssize(states_); ++segment)
-        require(state(segment) == State::borrowed ||
+      for (std::size_t segment = 0; segment < states_.size(); ++segment) {
+        require(states_[segment] != State::put ||
                     std::ranges::equal(of(host_, segment), of(sums_, segment)),
                 "segment {}, which had been put, was written again", segment);
-      compressor_->decompress(sums_, values.span<float>());
+        for_each_run(values, segment, sums_,
+                     [&](auto to, auto packed) { compressor_->decompress(packed, to); });
+      }
     });
     values_ = Tensor();
     return last_;
@@ -132,6 +123,7 @@ class FakeStaging : public Staging {
 
  private:
   enum class State { coming, arrived, put, borrowed };
+  static constexpr std::byte kNobodys{0xa5};
 
   // Whether it is what it was.
   bool read_borrowed() {
@@ -140,39 +132,36 @@ class FakeStaging : public Staging {
       same = std::ranges::equal(bytes, of(sums_, segment)) && same;
     return same;
   }
-  static constexpr std::byte kNobodys{0xa5};
 
-  State& state(std::int64_t segment) { return states_.at(static_cast<std::size_t>(segment)); }
-
-  std::span<float> floats(std::int64_t segment) const {
-    const std::int64_t first = segment * segments_.length;
-    return values_.span<float>().subspan(
-        static_cast<std::size_t>(first),
-        static_cast<std::size_t>(std::min(segments_.length, count_ - first)));
+  std::span<std::byte> of(std::vector<std::byte>& all, std::size_t segment) const {
+    return std::span(all).subspan(places_[segment], compressor_->bytes(segments_[segment].count));
   }
 
-  std::span<std::byte> of(std::vector<std::byte>& all, std::int64_t segment) const {
-    const std::int64_t first = segment * segments_.length;
-    return std::span(all).subspan(compressor_->bytes(first),
-                                  compressor_->bytes(std::min(segments_.length, count_ - first)));
+  template <class F>
+  void for_each_run(const Tensor& values, std::size_t segment, std::vector<std::byte>& all, F&& f) {
+    segments_[segment].for_each_run(kBlock, [&](std::int64_t first, std::int64_t i,
+                                                std::int64_t n) {
+      f(values.span<float>().subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(n)),
+        of(all, segment).subspan(compressor_->bytes(i), compressor_->bytes(n)));
+    });
   }
 
   std::unique_ptr<Compressor> compressor_;
   std::int64_t count_;
-  bool borrows_;
   Tensor values_;
-  Segments segments_;
+  std::vector<Segment> segments_;
+  std::vector<std::size_t> places_;
   std::vector<State> states_;  // by segment
-  std::size_t arrived_ = 0, put_ = 0;
+  std::size_t next_ = 0, put_ = 0;
   bool begun_ = false;
   std::vector<std::byte> host_, sums_;
-  std::vector<std::pair<std::int64_t, std::span<const std::byte>>> borrowed_;
+  std::vector<std::pair<std::size_t, std::span<const std::byte>>> borrowed_;
   EventPtr last_;
 };
 
 class FakeGpu : public CpuBackend {
  public:
-  explicit FakeGpu(bool borrows) : CpuBackend(1), borrows_(borrows) {}
+  FakeGpu() : CpuBackend(1) {}
 
   const char* name() const override { return "fake"; }
   bool is_cpu() const override { return false; }
@@ -188,15 +177,11 @@ class FakeGpu : public CpuBackend {
     require(block == kBlock, "blocks of {} elements", block);
     for (const std::string& name : compressor_names())
       if (auto compressor = make_compressor(name); compressor->packing() == packing)
-        return std::make_unique<FakeStaging>(std::move(compressor), count, borrows_);
+        return std::make_unique<FakeStaging>(std::move(compressor), count);
     return nullptr;
   }
-
- private:
-  bool borrows_;
 };
 
-inline Device fake_gpu() { return Device(std::make_shared<FakeGpu>(true)); }
-inline Device fake_gpu_that_copies() { return Device(std::make_shared<FakeGpu>(false)); }
+inline Device fake_gpu() { return Device(std::make_shared<FakeGpu>()); }
 
 }  // namespace tandem::test

@@ -7,11 +7,13 @@
 #include <bit>
 #include <cmath>
 #include <limits>
-#include <set>
+#include <memory>
+#include <optional>
 #include <thread>
 
 #include "base/random.h"
 #include "base/thread_pool.h"
+#include "dist/ring_allreduce/same_node.h"
 #include "tests/dist/fake_gpu.h"
 #include "tests/dist/gradients.h"
 #include "tests/dist/ranks.h"
@@ -31,16 +33,15 @@ std::vector<float> reference(const Compressor& c, std::int64_t count, int ranks)
     round_to_compressed(c, parts.back());
   }
   std::vector<float> sum(static_cast<std::size_t>(count));
-  const Cut cut(count, ranks);
   for (std::int64_t begin = 0; begin < count; begin += kBlock) {
     const auto block_of = [&](std::vector<float>& all) {
       return std::span(all).subspan(static_cast<std::size_t>(begin),
                                     static_cast<std::size_t>(std::min(kBlock, count - begin)));
     };
     const auto block = block_of(sum);
-    const int owner = cut.share_of_element(begin);
     for (int hop = 1; hop <= ranks; ++hop) {
-      const auto part = block_of(parts[static_cast<std::size_t>((owner + hop) % ranks)]);
+      const int rank = (owner(begin / kBlock, ranks) + hop) % ranks;
+      const auto part = block_of(parts[static_cast<std::size_t>(rank)]);
       for (std::size_t i = 0; i < block.size(); ++i)
         block[i] = hop == 1 ? part[i] : block[i] + part[i];
       round_to_compressed(c, block);
@@ -49,99 +50,200 @@ std::vector<float> reference(const Compressor& c, std::int64_t count, int ranks)
   return sum;
 }
 
+// Both ways to sum.
+using Make = std::unique_ptr<AllReduce> (*)(const AllReduce::Group&, const BlockRange&);
+std::unique_ptr<AllReduce> ring(const AllReduce::Group& group, const BlockRange& range) {
+  return std::make_unique<RingAllReduce>(group, range);
+}
+std::unique_ptr<AllReduce> same_node(const AllReduce::Group& group, const BlockRange& range) {
+  return std::make_unique<SameNodeAllReduce>(group, range);
+}
+std::unique_ptr<AllReduce> in_parts(const AllReduce::Group& group, const BlockRange& range) {
+  return std::make_unique<SameNodeAllReduce>(group, range, 8000);
+}
+
+std::vector<float> part_of(const std::vector<float>& all, const BlockRange& range) {
+  const auto begin = all.begin() + range.first_block * kBlock;
+  return {begin, begin + range.count};
+}
+
 }  // namespace
 
-TEST_CASE(
-    "ring plan: what is received is sent on, sums end at their owners, all shares get round") {
-  for (int ranks = 1; ranks <= 16; ++ranks)
-    for (int rank = 0; rank < ranks; ++rank) {
-      const auto plan = ring_plan(rank, ranks);
-      const auto left = ring_plan((rank + ranks - 1) % ranks, ranks);
-      REQUIRE(plan.size() == static_cast<std::size_t>(2 * (ranks - 1)));
-      std::set<int> added, gathered;
-      for (std::size_t s = 0; s < plan.size(); ++s) {
-        CHECK(plan[s].receive_share == left[s].send_share);
-        if (s > 0) CHECK(plan[s].send_share == plan[s - 1].receive_share);
-        CHECK(plan[s].completes ==
-              (plan[s].phase == RingStep::Phase::reduce_scatter && plan[s].receive_share == rank));
-        (plan[s].phase == RingStep::Phase::reduce_scatter ? added : gathered)
-            .insert(plan[s].receive_share);
-      }
-      CHECK(added.size() == static_cast<std::size_t>(ranks - 1));
-      CHECK(gathered.size() == static_cast<std::size_t>(ranks - 1));
-      CHECK(gathered.count(rank) == 0);
-    }
-}
-
-TEST_CASE(
-    "ring parts: all segments in their order, enough in each, none longer than the one before") {
-  for (std::size_t all = 0; all <= 100; ++all)
-    for (std::size_t enough = 1; enough <= 12; ++enough) {
-      const auto parts = ring_parts(all, enough);
-      std::size_t next = 0, before = all;
-      for (const RingPart& part : parts) {
-        CHECK(part.first == next);
-        CHECK(part.size >= std::min(all, enough));
-        CHECK(part.size <= before);
-        next += part.size;
-        before = part.size;
-      }
-      CHECK(next == all);
-      CHECK(parts.size() == (all == 0 ? 0 : std::max<std::size_t>(1, all / enough)));
-      if (!parts.empty() && all >= enough * enough) CHECK(parts[0].size <= parts.back().size + 1);
-    }
-}
-
-TEST_CASE("cut: segments of all shares cover every element once, in whole blocks") {
-  for (const std::int64_t count : {0, 1, 2047, 2048, 2049, 100'001, 5'000'000})
-    for (const int shares : {1, 2, 3, 7}) {
-      const Cut cut(count, shares);
-      std::vector<char> seen(static_cast<std::size_t>(count));
-      for (int share = 0; share < shares; ++share)
-        for (std::int64_t i = 0; i < cut.segments_of_share(share); ++i) {
-          const auto segment = cut.of(std::span(seen), cut.segment_of_share(share, i));
-          CHECK(!segment.empty());
-          CHECK((segment.data() - seen.data()) % kBlock == 0);
-          CHECK(cut.share_of_element(segment.data() - seen.data()) == share);
-          CHECK(cut.share_of_element(segment.data() - seen.data() + std::ssize(segment) - 1) ==
-                share);
-          for (char& s : segment) ++s;
+TEST_CASE("blocks: any range is spread over the ranks evenly, up to one block") {
+  for (int ranks = 1; ranks <= 9; ++ranks)
+    for (std::int64_t first = 0; first < 20; ++first)
+      for (std::int64_t blocks = 0; blocks < 30; ++blocks) {
+        const BlockRange range{.count = blocks * kBlock, .first_block = first};
+        std::int64_t fewest = blocks, most = 0, all = 0;
+        for (int share = 0; share < ranks; ++share) {
+          const std::int64_t own = range.blocks_of(share, ranks);
+          for (std::int64_t i = 0; i < own; ++i)
+            REQUIRE(owner(first + range.first_of(share, ranks) + i * ranks, ranks) == share);
+          fewest = std::min(fewest, own), most = std::max(most, own), all += own;
         }
-      CHECK(std::all_of(seen.begin(), seen.end(), [](char n) { return n == 1; }));
-    }
+        REQUIRE(all == blocks);
+        REQUIRE(most - fewest <= 1);
+      }
 }
 
-TEST_CASE("ring all-reduce: the bits of the definition on every rank, for all sizes") {
+TEST_CASE(
+    "ring plan: what a rank sends its neighbour receives next, and sums end at their owners") {
+  for (int ranks = 1; ranks <= 8; ++ranks)
+    for (const std::int64_t blocks : {0, 1, 5, 24, 67})
+      for (const std::int64_t first_block : {0, 5})
+        for (const Pipelining how : {Pipelining{.segment = 3 * kBlock, .in_part = 2},
+                                     Pipelining{.segment = kBlock / 4, .in_part = 8},
+                                     Pipelining{.segment = 100 * kBlock, .in_part = 1}}) {
+          if (how.segment < kBlock && blocks > ranks) continue;  // pieces of single blocks
+          const BlockRange range{.count = blocks * kBlock, .first_block = first_block};
+          std::vector<RingPlan> plans;
+          for (int rank = 0; rank < ranks; ++rank)
+            plans.push_back(ring_plan(rank, ranks, range, how));
+          for (int rank = 0; rank < ranks; ++rank) {
+            const RingPlan& plan = plans[static_cast<std::size_t>(rank)];
+            const RingPlan& left = plans[static_cast<std::size_t>((rank + ranks - 1) % ranks)];
+            std::vector<int> values(plan.segments.size()), sums(plan.segments.size());
+            std::vector<Segment> sent, received;
+            for (const Move& m : plan.moves) {
+              values[m.segment] += !m.receives || m.adds;
+              sums[m.segment] += m.completes;
+              CHECK(m.step <= 2 * (ranks - 1));
+              CHECK(m.adds == (m.step > 0 && m.step < ranks));
+              if (m.completes && (m.adds || !m.receives)) CHECK(m.share == rank);
+              const Segment& s = plan.segments[m.segment];
+              if (s.count > 0) CHECK(owner(first_block + s.first / kBlock, ranks) == m.share);
+              if (m.receives) received.push_back(s);
+            }
+            // Every segment is added to, and put, once.
+            CHECK(std::ranges::all_of(values, [](int n) { return n == 1; }));
+            CHECK(std::ranges::all_of(sums, [](int n) { return n == 1; }));
+            for (const Move& m : left.moves)
+              if (m.sends) sent.push_back(left.segments[m.segment]);
+            CHECK(std::ranges::equal(sent, received, [](const Segment& a, const Segment& b) {
+              return a.first == b.first && a.count == b.count;
+            }));
+          }
+        }
+}
+
+TEST_CASE("ring plan: segments cover every element once") {
+  for (const std::int64_t count : {0, 1, 2047, 2048, 2049, 100'001, 5'000'000})
+    for (const int ranks : {1, 2, 3, 7})
+      for (const bool divides : {true, false})
+        for (const std::size_t shortest : {0, 50'000})
+          for (const std::int64_t first_block : {0, 4}) {
+            const BlockRange range{.count = count, .first_block = first_block};
+            const auto how = pipelining(range, ranks, kBlock * sizeof(float), divides,
+                                        {.bytes_in_flight = 100'000, .shortest_segment = shortest});
+            std::vector<char> seen(static_cast<std::size_t>(count));
+            for (const Segment& s : ring_plan(0, ranks, range, how).segments) {
+              if (!divides) CHECK(s.first % kBlock == 0);
+              s.for_each_run(kBlock, [&](std::int64_t first, std::int64_t, std::int64_t n) {
+                for (std::int64_t i = first; i < first + n; ++i)
+                  ++seen[static_cast<std::size_t>(i)];
+              });
+            }
+            CHECK(std::ranges::all_of(seen, [](char n) { return n == 1; }));
+          }
+}
+
+// From this follows that a bucket takes a + bM wherever it lies: all ranks send as much as each
+// other, up to one block in each half, and in as many messages as any other bucket of that size.
+TEST_CASE("ring plan: a bucket costs the same wherever it begins") {
+  for (const int ranks : {2, 4, 8})
+    for (const std::int64_t blocks : {1, 2, 3, 8, 11, 64, 130, 1000, 8192})
+      for (const std::size_t shortest : {0, 120'000}) {
+        std::optional<std::size_t> messages;
+        for (const std::int64_t first_block : {0, 1, 7, 1234}) {
+          const BlockRange range{.count = blocks * kBlock, .first_block = first_block};
+          const auto how = pipelining(range, ranks, kBlock * sizeof(float), true,
+                                      {.bytes_in_flight = 1 << 20, .shortest_segment = shortest});
+          std::size_t all = 0;
+          for (int rank = 0; rank < ranks; ++rank) {
+            const RingPlan plan = ring_plan(rank, ranks, range, how);
+            std::int64_t sent = 0;
+            for (const Move& m : plan.moves)
+              if (m.sends && plan.segments[m.segment].count > 0)
+                ++all, sent += plan.segments[m.segment].count;
+            const double even = 2.0 * (ranks - 1) / ranks * static_cast<double>(range.count);
+            CHECK(std::abs(static_cast<double>(sent) - even) <= 2 * kBlock);
+          }
+          if (!messages) messages = all;
+          CHECK(all == *messages);
+          // What is shorter than the network wants goes in one message per step, and what some
+          // shares have more in another one. A block that others have none of goes in pieces.
+          if (blocks / ranks * 8192 < 120'000 && shortest > 0 && blocks >= ranks)
+            CHECK(all <= static_cast<std::size_t>(2 * 2 * (ranks - 1) * ranks));
+        }
+      }
+}
+
+TEST_CASE("all-reduce: the bits of the definition on every rank, for all sizes") {
   for (const std::string& name : compressor_names()) {
     const auto compressor = make_compressor(name);
-    for (int ranks = 1; ranks <= 16; ++ranks)
+    for (int ranks = 1; ranks <= 8; ++ranks)
       for (const std::int64_t count : {0, 1, 7, 2047, 2048, 2049, 200'003}) {
         CAPTURE(name);
         CAPTURE(ranks);
         CAPTURE(count);
         const auto expected = reference(*compressor, count, ranks);
-        std::vector<std::vector<float>> results(static_cast<std::size_t>(ranks));
-        on_ranks(ranks, [&](Transport& t) {
-          Spans spans;
-          RingAllReduce ring(t, ranks, *compressor, spans);
-          auto values = gradient(count, t.rank());
-          ring.sum(values);
-          values = gradient(count, t.rank());  // a ring is used many times
-          ring.sum(values);
-          results[static_cast<std::size_t>(t.rank())] = values;
-        });
-        for (const auto& result : results) REQUIRE(same_bits(result, expected));
+        for (const Make make : {ring, same_node}) {
+          std::vector<std::vector<float>> results(static_cast<std::size_t>(ranks));
+          on_ranks(ranks, [&](Transport& t) {
+            Spans spans;
+            const auto sum = make({t, ranks, *compressor, spans}, {.count = count});
+            auto& values = results[static_cast<std::size_t>(t.rank())];
+            for (int round = 0; round < 2; ++round) {  // it is used many times
+              values = gradient(count, t.rank());
+              sum->sum(values);
+            }
+          });
+          for (const auto& result : results) REQUIRE(same_bits(result, expected));
+        }
       }
   }
 }
 
-TEST_CASE("ring all-reduce: the same bits where a gradient goes round in parts") {
+TEST_CASE("all-reduce: buckets have the bits of the whole, at any offset") {
+  constexpr std::int64_t kCount = 37 * kBlock + 77;
+  for (const std::string& name : compressor_names()) {
+    const auto compressor = make_compressor(name);
+    for (const int ranks : {1, 2, 3, 5, 8}) {
+      CAPTURE(name);
+      CAPTURE(ranks);
+      const auto whole = reference(*compressor, kCount, ranks);
+      for (const Make make : {ring, same_node})
+        for (const char* link : {"none", "100gbit/10us"}) {
+          if (make == same_node && std::string(link) != "none") continue;
+          on_ranks(
+              ranks,
+              [&](Transport& t) {
+                Spans spans;
+                const auto own = gradient(kCount, t.rank());
+                for (const auto& [first, blocks] :
+                     std::vector<std::pair<std::int64_t, std::int64_t>>{
+                         {0, 1}, {1, 1}, {5, 2}, {2, 3}, {7, 11}, {13, 25}, {37, 1}}) {
+                  const BlockRange range{
+                      .count = std::min(blocks * kBlock, kCount - first * kBlock),
+                      .first_block = first};
+                  auto values = part_of(own, range);
+                  make({t, ranks, *compressor, spans}, range)->sum(values);
+                  REQUIRE(same_bits(values, part_of(whole, range)));
+                }
+              },
+              parse_link(link));
+        }
+    }
+  }
+}
+
+TEST_CASE("all-reduce: the same bits where a gradient goes round in parts") {
   for (const std::string& name : compressor_names()) {
     const auto compressor = make_compressor(name);
     for (int ranks = 2; ranks <= 5; ++ranks)
       for (const std::int64_t blocks : {13, 22, 31, 400})
         for (const std::size_t in_flight : {1, 30'000})
-          for (const char* link : {"none", "100gbit/10us"}) {
+          for (const char* link : {"none", "1000gbit/0us"}) {
             // Segments of one block each; for two ranks also of several.
             if (blocks == 400 && ranks > 2) continue;
             CAPTURE(name);
@@ -155,11 +257,11 @@ TEST_CASE("ring all-reduce: the same bits where a gradient goes round in parts")
                 network,
                 [&](Transport& t) {
                   Spans spans;
-                  RingAllReduce ring(t, ranks, *compressor, spans);
+                  RingAllReduce sum({t, ranks, *compressor, spans}, {.count = count});
                   auto& values = results[static_cast<std::size_t>(t.rank())];
                   for (int round = 0; round < 2; ++round) {
                     values = gradient(count, t.rank());
-                    ring.sum(values);
+                    sum.sum(values);
                   }
                 },
                 parse_link(link));
@@ -168,38 +270,94 @@ TEST_CASE("ring all-reduce: the same bits where a gradient goes round in parts")
   }
 }
 
-TEST_CASE("ring all-reduce: helpers do not change the bits") {
+TEST_CASE("all-reduce: many parts on one node") {
   for (const std::string& name : compressor_names()) {
-    CAPTURE(name);
     const auto compressor = make_compressor(name);
-    const std::int64_t count = 300'003;  // segments of several parts
-    const auto expected = reference(*compressor, count, 4);
-    std::vector<std::vector<float>> results(4);
-    on_ranks(4, [&](Transport& t) {
-      ThreadPool helpers(3);
-      t.set_helpers(&helpers);
-      Spans spans;
-      RingAllReduce ring(t, 4, *compressor, spans);
-      auto& values = results[static_cast<std::size_t>(t.rank())];
-      for (int round = 0; round < 3; ++round) {
-        values = gradient(count, t.rank());
-        ring.sum(values);
+    for (int ranks = 1; ranks <= 6; ++ranks)
+      for (const std::int64_t blocks : {5, 23, 60}) {
+        CAPTURE(name);
+        CAPTURE(ranks);
+        CAPTURE(blocks);
+        const std::int64_t count = blocks * kBlock - 5;
+        const auto expected = reference(*compressor, count, ranks);
+        on_ranks(ranks, [&](Transport& t) {
+          Spans spans;
+          SameNodeAllReduce sum({t, ranks, *compressor, spans}, {.count = count}, 4000);
+          for (int round = 0; round < 2; ++round) {
+            auto values = gradient(count, t.rank());
+            sum.sum(values);
+            REQUIRE(same_bits(values, expected));
+          }
+        });
       }
-    });
-    for (const auto& result : results) CHECK(same_bits(result, expected));
   }
 }
 
-TEST_CASE("ring all-reduce: one ring can sum different counts, also behind a link") {
+TEST_CASE("all-reduce: helpers do not change the bits") {
+  for (const std::string& name : compressor_names())
+    for (const Make make : {ring, same_node}) {
+      CAPTURE(name);
+      const auto compressor = make_compressor(name);
+      const std::int64_t count = 300'003;  // segments of several parts
+      const auto expected = reference(*compressor, count, 4);
+      std::vector<std::vector<float>> results(4);
+      on_ranks(4, [&](Transport& t) {
+        ThreadPool helpers(3);
+        t.set_helpers(&helpers);
+        Spans spans;
+        const auto sum = make({t, 4, *compressor, spans}, {.count = count});
+        auto& values = results[static_cast<std::size_t>(t.rank())];
+        for (int round = 0; round < 3; ++round) {
+          values = gradient(count, t.rank());
+          sum->sum(values);
+        }
+      });
+      for (const auto& result : results) CHECK(same_bits(result, expected));
+    }
+}
+
+TEST_CASE("ring all-reduce: two sums under way do not take each other's messages") {
+  const auto compressor = make_none();
+  constexpr std::int64_t kLong = 60 * kBlock + 9, kShort = 7 * kBlock;
+  for (int ranks = 2; ranks <= 5; ++ranks)
+    for (const std::size_t in_flight : {std::size_t{1}, ThreadsNetwork::kBytesPerCore}) {
+      ThreadsNetwork network(ranks, in_flight);
+      on_ranks(network, [&](Transport& t) {
+        Spans spans;
+        auto a = gradient(kLong, t.rank()), b = gradient(kShort, t.rank());
+        RingAllReduce ring_a({t, ranks, *compressor, spans, 0}, {.count = kLong});
+        RingAllReduce ring_b({t, ranks, *compressor, spans, 1}, {.count = kShort});
+        HostStaging host_a(*compressor, spans), host_b(*compressor, spans);
+        host_a.begin(a, ring_a.segments());
+        host_b.begin(b, ring_b.segments());
+        // Ranks begin in different order, and go on with whichever can.
+        RingAllReduce* under_way[] = {&ring_a, &ring_b};
+        (t.rank() % 2 == 0 ? ring_a : ring_b).start(t.rank() % 2 == 0 ? host_a : host_b);
+        (t.rank() % 2 == 0 ? ring_b : ring_a).start(t.rank() % 2 == 0 ? host_b : host_a);
+        if (t.rank() % 2 == 1) std::swap(under_way[0], under_way[1]);
+        std::vector<RingAllReduce*> left(std::begin(under_way), std::end(under_way));
+        while (!left.empty()) {
+          std::vector<Request*> any;
+          for (RingAllReduce* r : left) any.push_back(&r->awaited());
+          t.await_any(any, Patience::until_timeout);
+          std::erase_if(left,
+                        [&](RingAllReduce* r) { return t.done(r->awaited()) && !r->advance(); });
+        }
+        CHECK(same_bits(a, reference(*compressor, kLong, ranks)));
+        CHECK(same_bits(b, reference(*compressor, kShort, ranks)));
+      });
+    }
+}
+
+TEST_CASE("all-reduce: different counts one after the other, also behind a link") {
   const auto compressor = make_none();
   on_ranks(
       3,
       [&](Transport& t) {
         Spans spans;
-        RingAllReduce ring(t, 3, *compressor, spans);
         for (const std::int64_t count : {5000, 0, 70'000, 5000}) {
           auto values = gradient(count, t.rank());
-          ring.sum(values);
+          make_all_reduce({t, 3, *compressor, spans}, {.count = count})->sum(values);
           REQUIRE(same_bits(values, reference(*compressor, count, 3)));
         }
         CHECK(spans.seconds(SpanKind::communicate) > 0);
@@ -209,40 +367,41 @@ TEST_CASE("ring all-reduce: one ring can sum different counts, also behind a lin
       parse_link("10gbit/10us"));
 }
 
-TEST_CASE("ring all-reduce: each rank sends 2(p-1)/p of what compression leaves") {
+TEST_CASE("all-reduce: each rank sends 2(p-1)/p of what compression leaves") {
   constexpr std::int64_t kCount = 4 * 6 * kBlock;
-  for (const std::string& name : compressor_names()) {
-    const auto compressor = make_compressor(name);
-    on_ranks(4, [&](Transport& t) {
-      Spans spans;
-      RingAllReduce ring(t, 4, *compressor, spans);
-      auto values = gradient(kCount, t.rank());
-      ring.sum(values);
-      CHECK(t.bytes_sent(Tag::ring) ==
-            static_cast<std::int64_t>(2 * 3 * compressor->bytes(kCount / 4)));
-    });
-  }
+  for (const std::string& name : compressor_names())
+    for (const Make make : {ring, same_node}) {
+      const auto compressor = make_compressor(name);
+      on_ranks(4, [&](Transport& t) {
+        Spans spans;
+        auto values = gradient(kCount, t.rank());
+        make({t, 4, *compressor, spans}, {.count = kCount})->sum(values);
+        CHECK(t.bytes_sent(Tag::ring) ==
+              static_cast<std::int64_t>(2 * 3 * compressor->bytes(kCount / 4)));
+      });
+    }
 }
 
-TEST_CASE("ring all-reduce: NaN stays visible on every rank") {
-  for (const std::string& name : compressor_names()) {
-    const auto compressor = make_compressor(name);
-    on_ranks(3, [&](Transport& t) {
-      Spans spans;
-      RingAllReduce ring(t, 3, *compressor, spans);
-      auto values = gradient(10'000, t.rank());
-      if (t.rank() == 1) values[5000] = std::numeric_limits<float>::quiet_NaN();
-      ring.sum(values);
-      CHECK(std::isnan(values[5000]));
-      CHECK(std::isfinite(values[0]));
-    });
-  }
+TEST_CASE("all-reduce: NaN stays visible on every rank") {
+  for (const std::string& name : compressor_names())
+    for (const Make make : {ring, same_node}) {
+      const auto compressor = make_compressor(name);
+      on_ranks(3, [&](Transport& t) {
+        Spans spans;
+        auto values = gradient(10'000, t.rank());
+        if (t.rank() == 1) values[5000] = std::numeric_limits<float>::quiet_NaN();
+        make({t, 3, *compressor, spans}, {.count = 10'000})->sum(values);
+        CHECK(std::isnan(values[5000]));
+        CHECK(std::isfinite(values[0]));
+      });
+    }
 }
 
-TEST_CASE("ring all-reduce: a job that fails at any moment ends on every rank") {
+TEST_CASE("all-reduce: a job that fails at any moment ends on every rank") {
   const auto compressor = make_compressor("none");
   for (int attempt = 0; attempt < 1000; ++attempt) {
     const int ranks = 2 + attempt % 3;
+    const Make make = attempt % 8 < 4 ? ring : attempt % 2 == 0 ? in_parts : same_node;
     ThreadsNetwork network(ranks, attempt % 2 == 0 ? 1 : 2 << 20);  // in parts, or at once
     std::atomic<int> sums = 0, ended = 0;
     {
@@ -251,8 +410,9 @@ TEST_CASE("ring all-reduce: a job that fails at any moment ends on every rank") 
         threads.push_back(start_thread("rank", Work::waits, [&, rank] {
           const auto transport = network.transport(rank);
           Spans spans;
-          RingAllReduce ring(*transport, ranks, *compressor, spans);
           const std::vector<float> ones(static_cast<std::size_t>(40 * kBlock), 1);
+          const auto all_reduce =
+              make({*transport, ranks, *compressor, spans}, {.count = std::ssize(ones)});
           const Device device = fake_gpu();
           const Tensor values = Tensor::from(ones, {std::ssize(ones)}, device);
           const auto staging =
@@ -260,11 +420,11 @@ TEST_CASE("ring all-reduce: a job that fails at any moment ends on every rank") 
           const auto sum = [&] {
             try {
               if (attempt % 4 < 2) {
-                ring.sum(values.span<float>());
-              } else {  // where neighbours borrow sums from each other
-                staging->begin(values, device.backend().record_event(),
-                               ring.segments(values.count()));
-                ring.sum(*staging);
+                all_reduce->sum(values.span<float>());
+              } else {  // a device, which on one node reads sums where their owner has them
+                staging->begin(values, device.backend().record_event(), all_reduce->segments(),
+                               Staging::Fill::from_values);
+                all_reduce->sum(*staging);
                 staging->finish();
               }
               ++sums;
@@ -275,8 +435,9 @@ TEST_CASE("ring all-reduce: a job that fails at any moment ends on every rank") 
           };
           while (sum()) {
           }
+          std::vector<float> more(ones);
           try {  // what was queued behind it
-            ring.sum(*staging);
+            all_reduce->sum(more);
           } catch (const JobFailed&) {
             ++ended;
           }
@@ -288,17 +449,17 @@ TEST_CASE("ring all-reduce: a job that fails at any moment ends on every rank") 
   }
 }
 
-TEST_CASE("ring all-reduce: a device that fails on one rank ends the sum on every rank") {
+TEST_CASE("all-reduce: a device that fails on one rank ends the sum on every rank") {
   struct Fails : FakeStaging {
     Fails(std::int64_t count, int calls)
-        : FakeStaging(make_compressor("none"), count, true), calls_left(calls) {}
-    void wait(std::int64_t segment) override {
+        : FakeStaging(make_compressor("none"), count), calls_left(calls) {}
+    void wait(std::size_t segment) override {
       one_call();
       FakeStaging::wait(segment);
     }
-    void put_borrowed(std::int64_t segment, std::span<const std::byte> bytes) override {
+    void put(std::size_t segment, const ConstPieces& bytes) override {
       one_call();
-      FakeStaging::put_borrowed(segment, bytes);
+      FakeStaging::put(segment, bytes);
     }
     void one_call() {
       if (calls_left-- == 0) throw SystemError("the device has failed");
@@ -306,34 +467,40 @@ TEST_CASE("ring all-reduce: a device that fails on one rank ends the sum on ever
     int calls_left;
   };
   const auto compressor = make_compressor("none");
-  for (int ranks = 2; ranks <= 4; ++ranks)
-    for (int calls = 0; calls < 2 * 8 * ranks; ++calls) {  // each segment comes and is put
-      const std::int64_t count = 8 * ranks * kBlock;       // segments of one block
-      CAPTURE(ranks);
-      CAPTURE(calls);
-      ThreadsNetwork network(ranks, calls % 2 == 0 ? 1 : 2 << 20);  // in parts, or at once
-      std::atomic<int> failed = 0, ended = 0;
-      {
-        std::vector<Thread> threads;
-        for (int rank = 0; rank < ranks; ++rank)
-          threads.push_back(start_thread("rank", Work::waits, [&, rank] {
-            const auto transport = network.transport(rank);
-            Spans spans;
-            RingAllReduce ring(*transport, ranks, *compressor, spans);
-            const Device device = fake_gpu();
-            const Tensor values = Tensor::zeros({count}, Dtype::f32, device);
-            Fails staging(count, rank == 0 ? calls : 1000);
-            staging.begin(values, device.backend().record_event(), ring.segments(count));
-            try {
-              ring.sum(staging);
-            } catch (const JobFailed&) {
-              ++ended;
-            } catch (const SystemError&) {
-              ++failed;
-            }
-          }));
+  for (const Make make : {ring, same_node, in_parts})
+    for (int ranks = 2; ranks <= 4; ++ranks)
+      for (int calls = 0;; ++calls) {                   // until there are not so many
+        const std::int64_t count = 8 * ranks * kBlock;  // segments of one block
+        CAPTURE(ranks);
+        CAPTURE(calls);
+        ThreadsNetwork network(ranks, calls % 2 == 0 ? 1 : 2 << 20);  // in parts, or at once
+        std::atomic<int> failed = 0, ended = 0;
+        {
+          std::vector<Thread> threads;
+          for (int rank = 0; rank < ranks; ++rank)
+            threads.push_back(start_thread("rank", Work::waits, [&, rank] {
+              const auto transport = network.transport(rank);
+              Spans spans;
+              const auto sum = make({*transport, ranks, *compressor, spans}, {.count = count});
+              const Device device = fake_gpu();
+              const Tensor values = Tensor::zeros({count}, Dtype::f32, device);
+              Fails staging(count, rank == 0 ? calls : 1000);
+              staging.begin(values, device.backend().record_event(), sum->segments(),
+                            Staging::Fill::from_values);
+              try {
+                sum->sum(staging);
+              } catch (const JobFailed&) {
+                ++ended;
+              } catch (const SystemError&) {
+                ++failed;
+              }
+            }));
+        }
+        const int all_calls =
+            2 * (make == same_node ? ranks : 8 * ranks);  // each comes, and is put
+        CHECK(failed == (calls < all_calls ? 1 : 0));
+        // In a ring, others may have all that they need of the one that fails.
+        if (make != ring) CHECK(ended == (calls < all_calls ? ranks - 1 : 0));
+        if (calls >= all_calls) break;
       }
-      CHECK(failed == 1);
-      CHECK(ended == ranks - 1);
-    }
 }

@@ -8,81 +8,137 @@ constexpr unsigned kInfinityBits = 0x7f800000U;
 
 __device__ unsigned magnitude_bits(float value) { return __float_as_uint(value) & 0x7fffffffU; }
 
-// 16-bit numbers, N of them at once.
-template <int N>
-struct alignas(2 * N) Halves {
-  unsigned short at[N];
-};
-
-struct PackTrunc16 {
-  const float* values;
-  std::uint16_t* packed;
-  int* not_finite;
-
-  template <int N>
-  __device__ Vector<float, N> load(std::int64_t i) const {
-    return cuda::load<N>(values + i);
-  }
-  template <int N>
-  __device__ void put(std::int64_t i, const Vector<float, N>& loaded) const {
-    Halves<N> halves;
-    unsigned largest = 0;
-#pragma unroll
-    for (int k = 0; k < N; ++k) {
-      const unsigned magnitude = magnitude_bits(loaded.at[k]);
-      largest = max(largest, magnitude);
-      // A NaN may have its only set bits in the low half: it is kept a NaN by setting a high one.
-      halves.at[k] = static_cast<unsigned short>(__float_as_uint(loaded.at[k]) >> 16 |
-                                                 (magnitude > kInfinityBits ? 0x0040U : 0U));
-    }
-    *reinterpret_cast<Halves<N>*>(packed + i) = halves;
-    if (largest >= kInfinityBits) *not_finite = 1;
-  }
-};
-
-struct UnpackTrunc16 {
-  const std::uint16_t* packed;
-  float* values;
-
-  template <int N>
-  __device__ Halves<N> load(std::int64_t i) const {
-    return *reinterpret_cast<const Halves<N>*>(packed + i);
-  }
-  template <int N>
-  __device__ void put(std::int64_t i, const Halves<N>& loaded) const {
-    float unpacked[N];
-#pragma unroll
-    for (int k = 0; k < N; ++k)
-      unpacked[k] = __uint_as_float(static_cast<unsigned>(loaded.at[k]) << 16);
-    store_floats(values + i, unpacked);
-  }
-};
-
-struct FindNotFinite {
-  const float* values;
-  int* not_finite;
-
-  template <int N>
-  __device__ Vector<float, N> load(std::int64_t i) const {
-    return cuda::load<N>(values + i);
-  }
-  template <int N>
-  __device__ void put(std::int64_t, const Vector<float, N>& loaded) const {
-    unsigned largest = 0;
-#pragma unroll
-    for (int k = 0; k < N; ++k) largest = max(largest, magnitude_bits(loaded.at[k]));
-    if (largest >= kInfinityBits) *not_finite = 1;
-  }
-};
-
-// ---- quant8: a CUDA block has a block of values, a thread twice four neighbours ----
+// A CUDA block has a block of values, a thread twice four neighbours.
 constexpr int kQuads = 2;
 constexpr int kLargestBlock = kThreads * 4 * kQuads;
 constexpr int kScaleBytes = 4;
+using Quads = float[kQuads][4];
 
 // The calling thread's quad number q begins here.
 __device__ int quad_begin(int q) { return (q * kThreads + static_cast<int>(threadIdx.x)) * 4; }
 
+// The block of values that lies at blockIdx.x among the packed ones.
+struct Block {
+  std::int64_t first;
+  int count;
+};
+__device__ Block own_block(const BlockOrder& blocks) {
+  const std::int64_t first = static_cast<std::int64_t>(blocks.order[blockIdx.x]) * blocks.block;
+  return {first, static_cast<int>(min(blocks.block, blocks.count - first))};
+}
+
+// Elements that are not there are zero.
+__device__ void load_quads(const float* values, int count, Quads& loaded) {
+#pragma unroll
+  for (int q = 0; q < kQuads; ++q) {
+    const int begin = quad_begin(q);
+    if (begin + 4 <= count) {
+      load_floats(values + begin, loaded[q]);
+    } else {
+#pragma unroll
+      for (int k = 0; k < 4; ++k) loaded[q][k] = begin + k < count ? values[begin + k] : 0;
+    }
+  }
+}
+
+__device__ void store_quads(float* values, int count, const Quads& quads) {
+#pragma unroll
+  for (int q = 0; q < kQuads; ++q) {
+    const int begin = quad_begin(q);
+    if (begin + 4 <= count) {
+      store_floats(values + begin, quads[q]);
+    } else {
+#pragma unroll
+      for (int k = 0; k < 4; ++k)
+        if (begin + k < count) values[begin + k] = quads[q][k];
+    }
+  }
+}
+
+__device__ unsigned largest_magnitude(const Quads& quads) {
+  unsigned largest = 0;
+#pragma unroll
+  for (int q = 0; q < kQuads; ++q)
+#pragma unroll
+    for (int k = 0; k < 4; ++k) largest = max(largest, magnitude_bits(quads[q][k]));
+  return largest;
+}
+
+// ---- none ----
+__global__ void __launch_bounds__(kThreads)
+    pack_none_kernel(const float* values, float* packed, BlockOrder blocks, int* not_finite) {
+  const Block own = own_block(blocks);
+  Quads loaded;
+  load_quads(values + own.first, own.count, loaded);
+  store_quads(packed + blockIdx.x * blocks.block, own.count, loaded);
+  if (largest_magnitude(loaded) >= kInfinityBits) *not_finite = 1;
+}
+
+__global__ void __launch_bounds__(kThreads)
+    unpack_none_kernel(const float* packed, float* values, BlockOrder blocks) {
+  const Block own = own_block(blocks);
+  Quads loaded;
+  load_quads(packed + blockIdx.x * blocks.block, own.count, loaded);
+  store_quads(values + own.first, own.count, loaded);
+}
+
+// ---- trunc16 ----
+struct alignas(8) Halves {
+  unsigned short at[4];
+};
+
+__global__ void __launch_bounds__(kThreads)
+    pack_trunc16_kernel(const float* values, std::uint16_t* packed, BlockOrder blocks,
+                        int* not_finite) {
+  const Block own = own_block(blocks);
+  Quads loaded;
+  load_quads(values + own.first, own.count, loaded);
+  packed += blockIdx.x * blocks.block;
+#pragma unroll
+  for (int q = 0; q < kQuads; ++q) {
+    const int begin = quad_begin(q);
+    Halves halves;
+#pragma unroll
+    for (int k = 0; k < 4; ++k)
+      // A NaN may have its only set bits in the low half: it is kept a NaN by setting a high one.
+      halves.at[k] = static_cast<unsigned short>(
+          __float_as_uint(loaded[q][k]) >> 16 |
+          (magnitude_bits(loaded[q][k]) > kInfinityBits ? 0x0040U : 0U));
+    if (begin + 4 <= own.count) {
+      *reinterpret_cast<Halves*>(packed + begin) = halves;
+    } else {
+#pragma unroll
+      for (int k = 0; k < 4; ++k)
+        if (begin + k < own.count) packed[begin + k] = halves.at[k];
+    }
+  }
+  if (largest_magnitude(loaded) >= kInfinityBits) *not_finite = 1;
+}
+
+__global__ void __launch_bounds__(kThreads)
+    unpack_trunc16_kernel(const std::uint16_t* packed, float* values, BlockOrder blocks) {
+  const Block own = own_block(blocks);
+  packed += blockIdx.x * blocks.block;
+  Quads unpacked;
+#pragma unroll
+  for (int q = 0; q < kQuads; ++q) {
+    const int begin = quad_begin(q);
+    Halves halves{};
+    if (begin + 4 <= own.count) {
+      halves = *reinterpret_cast<const Halves*>(packed + begin);
+    } else {
+#pragma unroll
+      for (int k = 0; k < 4; ++k)
+        if (begin + k < own.count) halves.at[k] = packed[begin + k];
+    }
+#pragma unroll
+    for (int k = 0; k < 4; ++k)
+      unpacked[q][k] = __uint_as_float(static_cast<unsigned>(halves.at[k]) << 16);
+  }
+  store_quads(values + own.first, own.count, unpacked);
+}
+
+// ---- quant8 ----
 // The largest value of all threads of the block.
 __device__ unsigned block_max(unsigned value) {
   __shared__ unsigned warps[kThreads / 32];
@@ -95,33 +151,15 @@ __device__ unsigned block_max(unsigned value) {
 }
 
 __global__ void __launch_bounds__(kThreads)
-    pack_quant8_kernel(const float* values, std::byte* packed, std::int64_t all, int block,
-                       int* not_finite) {
+    pack_quant8_kernel(const float* values, std::byte* packed, BlockOrder blocks, int* not_finite) {
   constexpr float kSmallest = 1e-35F;  // below, one over the scale would overflow
   constexpr float kRound = 12582912.0F;
-  values += static_cast<std::int64_t>(blockIdx.x) * block;
-  packed += static_cast<std::int64_t>(blockIdx.x) * (block + kScaleBytes);
-  const auto count = static_cast<int>(
-      min(static_cast<std::int64_t>(block), all - static_cast<std::int64_t>(blockIdx.x) * block));
-
-  float loaded[kQuads][4] = {};
-#pragma unroll
-  for (int q = 0; q < kQuads; ++q) {
-    const int begin = quad_begin(q);
-    if (begin + 4 <= count) {
-      load_floats(values + begin, loaded[q]);
-    } else {
-#pragma unroll
-      for (int k = 0; k < 4; ++k)
-        if (begin + k < count) loaded[q][k] = values[begin + k];
-    }
-  }
-  unsigned largest_bits = 0;
-#pragma unroll
-  for (int q = 0; q < kQuads; ++q)
-#pragma unroll
-    for (int k = 0; k < 4; ++k) largest_bits = max(largest_bits, magnitude_bits(loaded[q][k]));
-  largest_bits = block_max(largest_bits);
+  const Block own = own_block(blocks);
+  const int count = own.count;
+  packed += blockIdx.x * (blocks.block + kScaleBytes);
+  Quads loaded;
+  load_quads(values + own.first, count, loaded);
+  const unsigned largest_bits = block_max(largest_magnitude(loaded));
 
   const float largest = __uint_as_float(largest_bits);
   const bool finite = largest_bits < kInfinityBits;
@@ -161,11 +199,11 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 __global__ void __launch_bounds__(kThreads)
-    unpack_quant8_kernel(const std::byte* packed, float* values, std::int64_t all, int block) {
-  values += static_cast<std::int64_t>(blockIdx.x) * block;
-  packed += static_cast<std::int64_t>(blockIdx.x) * (block + kScaleBytes);
-  const auto count = static_cast<int>(
-      min(static_cast<std::int64_t>(block), all - static_cast<std::int64_t>(blockIdx.x) * block));
+    unpack_quant8_kernel(const std::byte* packed, float* values, BlockOrder blocks) {
+  const Block own = own_block(blocks);
+  const int count = own.count;
+  values += own.first;
+  packed += blockIdx.x * (blocks.block + kScaleBytes);
   const float scale = *reinterpret_cast<const float*>(packed);
   packed += kScaleBytes;
   const auto unpacked = [&](unsigned byte) {
@@ -196,46 +234,61 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Blocks of a launch for blocks of values.
-unsigned quant8_blocks(std::int64_t count, std::int64_t block) {
-  if (block <= 0 || block > kLargestBlock || block % 4 != 0)
-    throw std::runtime_error("quant8's blocks are a multiple of 4 and at most " +
+// Blocks of a launch.
+unsigned launch_of(const BlockOrder& blocks) {
+  if (blocks.block <= 0 || blocks.block > kLargestBlock || blocks.block % 4 != 0)
+    throw std::runtime_error("packed blocks are a multiple of 4 and at most " +
                              std::to_string(kLargestBlock) + " elements on a GPU");
-  return static_cast<unsigned>(parts(count, block));
+  return static_cast<unsigned>(parts(blocks.count, blocks.block));
 }
 
 }  // namespace
 
-void pack_trunc16(const Queue& on, const float* values, std::uint16_t* packed, std::int64_t count,
-                  int* not_finite) {
-  each<kWidestF32>(on, "pack_trunc16", count, PackTrunc16{values, packed, not_finite});
+void pack_none(const Queue& on, const float* values, float* packed, const BlockOrder& blocks,
+               int* not_finite) {
+  const unsigned launch = launch_of(blocks);
+  if (launch == 0) return;
+  pack_none_kernel<<<launch, kThreads, 0, on.stream>>>(values, packed, blocks, not_finite);
+  check_launch("pack_none");
+}
+
+void unpack_none(const Queue& on, const float* packed, float* values, const BlockOrder& blocks) {
+  const unsigned launch = launch_of(blocks);
+  if (launch == 0) return;
+  unpack_none_kernel<<<launch, kThreads, 0, on.stream>>>(packed, values, blocks);
+  check_launch("unpack_none");
+}
+
+void pack_trunc16(const Queue& on, const float* values, std::uint16_t* packed,
+                  const BlockOrder& blocks, int* not_finite) {
+  const unsigned launch = launch_of(blocks);
+  if (launch == 0) return;
+  pack_trunc16_kernel<<<launch, kThreads, 0, on.stream>>>(values, packed, blocks, not_finite);
+  check_launch("pack_trunc16");
 }
 
 void unpack_trunc16(const Queue& on, const std::uint16_t* packed, float* values,
-                    std::int64_t count) {
-  each<kWidestF32>(on, "unpack_trunc16", count, UnpackTrunc16{packed, values});
+                    const BlockOrder& blocks) {
+  const unsigned launch = launch_of(blocks);
+  if (launch == 0) return;
+  unpack_trunc16_kernel<<<launch, kThreads, 0, on.stream>>>(packed, values, blocks);
+  check_launch("unpack_trunc16");
 }
 
-void pack_quant8(const Queue& on, const float* values, std::byte* packed, std::int64_t count,
-                 std::int64_t block, int* not_finite) {
-  const unsigned blocks = quant8_blocks(count, block);
-  if (blocks == 0) return;
-  pack_quant8_kernel<<<blocks, kThreads, 0, on.stream>>>(values, packed, count,
-                                                         static_cast<int>(block), not_finite);
+void pack_quant8(const Queue& on, const float* values, std::byte* packed, const BlockOrder& blocks,
+                 int* not_finite) {
+  const unsigned launch = launch_of(blocks);
+  if (launch == 0) return;
+  pack_quant8_kernel<<<launch, kThreads, 0, on.stream>>>(values, packed, blocks, not_finite);
   check_launch("pack_quant8");
 }
 
-void unpack_quant8(const Queue& on, const std::byte* packed, float* values, std::int64_t count,
-                   std::int64_t block) {
-  const unsigned blocks = quant8_blocks(count, block);
-  if (blocks == 0) return;
-  unpack_quant8_kernel<<<blocks, kThreads, 0, on.stream>>>(packed, values, count,
-                                                           static_cast<int>(block));
+void unpack_quant8(const Queue& on, const std::byte* packed, float* values,
+                   const BlockOrder& blocks) {
+  const unsigned launch = launch_of(blocks);
+  if (launch == 0) return;
+  unpack_quant8_kernel<<<launch, kThreads, 0, on.stream>>>(packed, values, blocks);
   check_launch("unpack_quant8");
-}
-
-void find_not_finite(const Queue& on, const float* values, std::int64_t count, int* not_finite) {
-  each<kWidestF32>(on, "find_not_finite", count, FindNotFinite{values, not_finite});
 }
 
 }  // namespace tandem::cuda

@@ -198,18 +198,25 @@ struct Windows {
 void unroll(const Queue& on, Type type, const Windows& shape, const void* x, void* windows);
 
 // ---- compress.cu ----
-// The bytes that dist/compress makes of f32 values, bit for bit. `packed` of trunc16 is 2 bytes an
-// element; of quant8 a block of `block` elements (a multiple of 4, 2048 at most) is its scale
-// (f32), then a byte an element, without padding. *not_finite becomes 1 if a value is NaN or
-// infinite, and is left alone otherwise.
-void pack_trunc16(const Queue& on, const float* values, std::uint16_t* packed, std::int64_t count,
-                  int* not_finite);
+// The bytes that dist/compress makes of f32 values, bit for bit: none copies them, trunc16 makes 2
+// bytes an element, quant8 of a block its scale (f32) and then a byte an element. Packed blocks
+// follow each other in an order of their own, each at a multiple of what a whole block takes.
+// *not_finite becomes 1 if a value is NaN or infinite, and is left alone otherwise.
+struct BlockOrder {
+  const std::int32_t* order;  // on the device: which block lies first among the packed ones, …
+  std::int64_t count;         // values; the last block may be short
+  std::int64_t block;         // values of a block: a multiple of 4, 2048 at most
+};
+void pack_none(const Queue& on, const float* values, float* packed, const BlockOrder& blocks,
+               int* not_finite);
+void unpack_none(const Queue& on, const float* packed, float* values, const BlockOrder& blocks);
+void pack_trunc16(const Queue& on, const float* values, std::uint16_t* packed,
+                  const BlockOrder& blocks, int* not_finite);
 void unpack_trunc16(const Queue& on, const std::uint16_t* packed, float* values,
-                    std::int64_t count);
-void pack_quant8(const Queue& on, const float* values, std::byte* packed, std::int64_t count,
-                 std::int64_t block, int* not_finite);
-void unpack_quant8(const Queue& on, const std::byte* packed, float* values, std::int64_t count,
-                   std::int64_t block);
-void find_not_finite(const Queue& on, const float* values, std::int64_t count, int* not_finite);
+                    const BlockOrder& blocks);
+void pack_quant8(const Queue& on, const float* values, std::byte* packed, const BlockOrder& blocks,
+                 int* not_finite);
+void unpack_quant8(const Queue& on, const std::byte* packed, float* values,
+                   const BlockOrder& blocks);
 
 }  // namespace tandem::cuda

@@ -5,10 +5,8 @@
 namespace tandem::cuda {
 namespace {
 
-constexpr std::int64_t kCopyBytes = 4 << 20;  // 80 µs on the way to the host
-constexpr std::size_t kAhead = 4;             // copies
-// Shorter segments are copied by the host sooner than it learns that the GPU has read them.
-constexpr std::size_t kBorrowBytes = 64 << 10;
+constexpr std::size_t kCopyBytes = 4 << 20;  // 80 µs to the host
+constexpr std::size_t kAhead = 4;            // copies
 
 }  // namespace
 
@@ -44,9 +42,12 @@ CudaStaging::CudaStaging(const Context& context, Packing packing, std::int64_t c
       block_(block),
       out_(make_stream()),
       back_(make_stream()),
-      host_(pinned<std::byte>(packed_bytes(packing, count, block))),
       not_finite_(pinned<int>(1)) {
-  if (packing != Packing::none) packed_ = on_device<std::byte>(packed_bytes(packing, count, block));
+  const std::int64_t blocks = (count + block - 1) / block;
+  const std::size_t bytes = packed_bytes(packing, blocks * block, block);
+  packed_ = on_device<std::byte>(bytes);
+  host_ = pinned<std::byte>(bytes);
+  order_ = on_device<std::int32_t>(static_cast<std::size_t>(blocks));
 }
 
 CudaStaging::~CudaStaging() {
@@ -55,17 +56,24 @@ CudaStaging::~CudaStaging() {
   cudaStreamSynchronize(back_.get());
 }
 
-void CudaStaging::begin(const Tensor& values, const EventPtr& ready, const Segments& segments) {
+void CudaStaging::begin(const Tensor& values, const EventPtr& ready,
+                        const std::vector<Segment>& segments, Fill fill) {
   require(values.dtype() == Dtype::f32 && values.count() == count_,
           "{} values of {} cannot go through memory for {} of f32", values.count(),
           name_of(values.dtype()), count_);
   context_.make_current();
   values_ = values;
-  put_ = borrowed_ = false;
-  make_groups(segments);
+  put_ = from_elsewhere_ = false;
+  if (segments != segments_) lay_out(segments);
+  queued_ = arrived_ = 0;
+  for (std::size_t g = 0; g < used_; ++g) {
+    groups_[g].to_put = 0;
+    for (std::size_t i = groups_[g].first; i < groups_[g].last; ++i)
+      groups_[g].to_put += segments_[i].count > 0;
+  }
   CudaEvent::let_wait(out_.get(), ready);
   CudaEvent::let_wait(back_.get(), ready);
-  if (segments.order.empty()) {
+  if (fill == Fill::by_host) {
     if (last_) last_->wait();  // the host may write at once
     return;
   }
@@ -74,69 +82,60 @@ void CudaStaging::begin(const Tensor& values, const EventPtr& ready, const Segme
   copy_to_host(kAhead);
 }
 
-// Segments that follow each other in the order become a group where their distance is the same.
-void CudaStaging::make_groups(const Segments& segments) {
-  length_ = segments.length;
-  const std::int64_t all = length_ > 0 ? (count_ + length_ - 1) / length_ : 0;
-  const auto bytes = static_cast<std::int64_t>(packed_bytes(packing_, length_, block_));
-  const std::int64_t most =
-      std::max<std::int64_t>(1, kCopyBytes / std::max<std::int64_t>(1, bytes));
-  const auto whole = [&](std::int64_t segment) { return (segment + 1) * length_ <= count_; };
-  used_ = queued_ = arrived_ = 0;
-  group_of_.resize(static_cast<std::size_t>(all));
-  from_.resize(static_cast<std::size_t>(all));
-  const auto add = [&](std::int64_t segment) {
-    Group* last = used_ > 0 ? &groups_[used_ - 1] : nullptr;
-    const std::int64_t distance = last ? segment - last->at(last->segments - 1) : 0;
-    if (last && last->segments < most && whole(last->first) && whole(segment) && distance > 0 &&
-        (last->segments == 1 || distance == last->distance)) {
-      last->distance = distance;
-      ++last->segments;
-    } else {
+// Once for the same segments. No kernel may be reading the order of before.
+void CudaStaging::lay_out(const std::vector<Segment>& segments) {
+  segments_ = segments;
+  places_ = places_of(segments, packing_, block_);
+  group_of_.assign(segments.size(), 0);
+  from_.assign(segments.size(), nullptr);
+  std::vector<std::int32_t> order;
+  used_ = 0;
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    if (used_ == 0 || places_[i + 1] - places_[groups_[used_ - 1].first] > kCopyBytes) {
       if (used_ == groups_.size()) groups_.emplace_back();
-      last = &groups_[used_++];
-      last->first = segment;
-      last->distance = last->segments = 1;
+      groups_[used_++].first = i;
     }
-    last->to_put = last->segments;
-    group_of_[static_cast<std::size_t>(segment)] = used_ - 1;
-  };
-  if (segments.order.empty())
-    for (std::int64_t segment = 0; segment < all; ++segment) add(segment);
-  else
-    for (const std::int64_t segment : segments.order) add(segment);
-}
-
-// Where a segment's packed bytes are, or its values where nothing is packed.
-std::byte* CudaStaging::on_gpu(std::int64_t segment) {
-  return (packed_ ? packed_.get() : values_.raw()) + (packed(segment).data() - host_.get());
+    groups_[used_ - 1].last = i + 1;
+    group_of_[i] = used_ - 1;
+    segments[i].for_each_run(block_, [&](std::int64_t first, std::int64_t, std::int64_t n) {
+      for (std::int64_t at = first; at < first + n; at += block_ - at % block_)
+        if (at % block_ == 0) order.push_back(static_cast<std::int32_t>(at / block_));
+    });
+  }
+  require(std::ssize(order) == (count_ + block_ - 1) / block_,
+          "segments of {} blocks for {} values", order.size(), count_);
+  check(cudaStreamSynchronize(out_.get()), "waiting for the GPU");
+  check(cudaStreamSynchronize(back_.get()), "waiting for the GPU");
+  check(cudaMemcpy(order_.get(), order.data(), order.size() * sizeof(std::int32_t),
+                   cudaMemcpyHostToDevice),
+        "copying the order of blocks");
 }
 
 void CudaStaging::copy_to_host(std::size_t groups) {
   for (; queued_ < std::min(groups, used_); ++queued_) {
     Group& group = groups_[queued_];
-    const std::span<std::byte> to = packed(group.first);
-    const std::size_t pitch = static_cast<std::size_t>(group.distance) * to.size();
-    check(cudaMemcpy2DAsync(to.data(), pitch, on_gpu(group.first), pitch, to.size(),
-                            static_cast<std::size_t>(group.segments), cudaMemcpyDeviceToHost,
-                            out_.get()),
-          "copying segments to the host");
+    const std::size_t first = places_[group.first], bytes = places_[group.last] - first;
+    if (bytes > 0)
+      check(cudaMemcpyAsync(host_.get() + first, packed_.get() + first, bytes,
+                            cudaMemcpyDeviceToHost, out_.get()),
+            "copying segments to the host");
     group.arrived.record(out_.get());
   }
 }
 
-// Segments that lie on the host at the same distance as on the GPU go in one copy.
+// Segments that follow each other on the host as on the GPU go in one copy.
 void CudaStaging::copy_back(const Group& group) {
-  const std::size_t bytes = packed(group.first).size();
-  const std::size_t pitch = static_cast<std::size_t>(group.distance) * bytes;
-  for (std::int64_t begin = 0, end = 0; begin < group.segments; begin = end) {
-    const std::byte* const from = from_[static_cast<std::size_t>(group.at(begin))];
-    const auto rows = [&] { return static_cast<std::size_t>(end - begin); };
-    do ++end;
-    while (end < group.segments &&
-           from_[static_cast<std::size_t>(group.at(end))] == from + rows() * pitch);
-    check(cudaMemcpy2DAsync(on_gpu(group.at(begin)), pitch, from, pitch, bytes, rows(),
-                            cudaMemcpyHostToDevice, back_.get()),
+  for (std::size_t begin = group.first, end = 0; begin < group.last; begin = end) {
+    end = begin + 1;
+    if (segments_[begin].count == 0) continue;
+    std::size_t bytes = packed(begin).bytes;
+    for (; end < group.last; ++end) {
+      if (segments_[end].count == 0) continue;
+      if (from_[end] != from_[begin] + (places_[end] - places_[begin])) break;
+      bytes = places_[end] - places_[begin] + packed(end).bytes;
+    }
+    check(cudaMemcpyAsync(packed_.get() + places_[begin], from_[begin], bytes,
+                          cudaMemcpyHostToDevice, back_.get()),
           "copying segments to the GPU");
   }
 }
@@ -149,13 +148,14 @@ void CudaStaging::pack() {
   const float* values = values_.data<float>();
   switch (packing_) {
     case Packing::none:
-      find_not_finite(on, values, count_, not_finite);
+      pack_none(on, values, reinterpret_cast<float*>(packed_.get()), blocks(), not_finite);
       break;
     case Packing::trunc16:
-      pack_trunc16(on, values, reinterpret_cast<std::uint16_t*>(packed_.get()), count_, not_finite);
+      pack_trunc16(on, values, reinterpret_cast<std::uint16_t*>(packed_.get()), blocks(),
+                   not_finite);
       break;
     case Packing::quant8:
-      pack_quant8(on, values, packed_.get(), count_, block_, not_finite);
+      pack_quant8(on, values, packed_.get(), blocks(), not_finite);
       break;
   }
   packed_all_.record(out_.get());
@@ -176,39 +176,32 @@ std::vector<float> CudaStaging::values() {
   return all;
 }
 
-void CudaStaging::wait(std::int64_t segment) {
-  const std::size_t group = group_of_[static_cast<std::size_t>(segment)];
+void CudaStaging::wait(std::size_t segment) {
+  const std::size_t group = group_of_[segment];
   if (group < arrived_) return;
   copy_to_host(group + 1 + kAhead);
   groups_[group].arrived.wait();
   arrived_ = group + 1;  // and all before it
 }
 
-std::span<std::byte> CudaStaging::packed(std::int64_t segment) {
-  const std::int64_t first = segment * length_;
-  return {host_.get() + packed_bytes(packing_, first, block_),
-          packed_bytes(packing_, std::min(length_, count_ - first), block_)};
+Pieces CudaStaging::packed(std::size_t segment) {
+  return std::span(host_.get() + places_[segment],
+                   packed_bytes(packing_, segments_[segment].count, block_));
 }
 
-void CudaStaging::put(std::int64_t segment) { put_borrowed(segment, packed(segment)); }
-
-bool CudaStaging::borrows() const {
-  return packed_bytes(packing_, length_, block_) >= kBorrowBytes;
-}
-
-void CudaStaging::put_borrowed(std::int64_t segment, std::span<const std::byte> bytes) {
+void CudaStaging::put(std::size_t segment, const ConstPieces& bytes) {
   put_ = true;
-  borrowed_ |= bytes.data() != packed(segment).data();
-  from_[static_cast<std::size_t>(segment)] = bytes.data();
-  Group& group = groups_[group_of_[static_cast<std::size_t>(segment)]];
+  from_[segment] = bytes.whole().data();
+  from_elsewhere_ |= bytes.data != host_.get() + places_[segment];
+  Group& group = groups_[group_of_[segment]];
   if (--group.to_put == 0) copy_back(group);
 }
 
 void CudaStaging::settle() {
-  if (!borrowed_) return;
+  if (!from_elsewhere_) return;
   settled_.record(back_.get());
   settled_.wait();
-  borrowed_ = false;
+  from_elsewhere_ = false;
 }
 
 EventPtr CudaStaging::finish() {
@@ -224,15 +217,20 @@ void CudaStaging::unpack() {
   const Queue on = queue(back_);
   float* values = values_.data<float>();
   switch (packing_) {
-    case Packing::none:  // copied to their place
+    case Packing::none:
+      unpack_none(on, reinterpret_cast<const float*>(packed_.get()), values, blocks());
       break;
     case Packing::trunc16:
-      unpack_trunc16(on, reinterpret_cast<const std::uint16_t*>(packed_.get()), values, count_);
+      unpack_trunc16(on, reinterpret_cast<const std::uint16_t*>(packed_.get()), values, blocks());
       break;
     case Packing::quant8:
-      unpack_quant8(on, packed_.get(), values, count_, block_);
+      unpack_quant8(on, packed_.get(), values, blocks());
       break;
   }
+}
+
+BlockOrder CudaStaging::blocks() const {
+  return {.order = order_.get(), .count = count_, .block = block_};
 }
 
 // Without scratch memory, which packing does not need: the one of the context is the computation's.

@@ -1,0 +1,37 @@
+// Memory in pages of 2 MB, where the system has them. Processes of one machine read each other's
+// memory page by page (MPI does so). With ordinary pages of 4 KB, finding the pages takes as long
+// as the copy itself.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <cstddef>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <span>
+
+namespace tandem {
+
+class HugePages {
+ public:
+  HugePages() = default;
+  explicit HugePages(std::size_t bytes) : bytes_(bytes) {
+    constexpr std::size_t kPage = 2 << 20;
+    const std::size_t all = (bytes + kPage - 1) / kPage * kPage;
+    memory_.reset(static_cast<std::byte*>(std::aligned_alloc(kPage, all)));
+    if (!memory_) throw std::bad_alloc();
+    ::madvise(memory_.get(), all, MADV_HUGEPAGE);  // if it fails, the pages are ordinary
+  }
+
+  std::span<std::byte> span() const { return {memory_.get(), bytes_}; }
+
+ private:
+  struct Free {
+    void operator()(std::byte* memory) const { std::free(memory); }
+  };
+  std::unique_ptr<std::byte[], Free> memory_;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace tandem

@@ -1,0 +1,40 @@
+#include "dist/all_reduce.h"
+
+#include "base/error.h"
+#include "dist/ring_allreduce/ring_allreduce.h"
+#include "dist/ring_allreduce/same_node.h"
+
+namespace tandem {
+
+void AllReduce::sum(std::span<float> values) {
+  require(std::ssize(values) == range_.count, "{} values instead of {}", values.size(),
+          range_.count);
+  host_.begin(values, segments());
+  sum(host_);
+  host_.finish();
+}
+
+void AllReduce::sum(Staging& values) {
+  const Spans::Scope span(group_.spans, SpanKind::communicate);
+  try {
+    run(values);
+  } catch (const JobFailed&) {
+    give_up(values);
+    throw;
+  } catch (const std::exception& e) {
+    // Before giving up: otherwise others could take a later message for one that was given up.
+    group_.transport.fail(e.what());
+    give_up(values);
+    throw;
+  }
+}
+
+std::unique_ptr<AllReduce> make_all_reduce(const AllReduce::Group& group, const BlockRange& range) {
+  // Two ranks hand over a few blocks faster in a ring: 2 messages one after the other instead of 3.
+  const bool short_pair = group.ranks == 2 && range.blocks() <= 4;
+  if (group.transport.shares_memory() && !short_pair)
+    return std::make_unique<SameNodeAllReduce>(group, range);
+  return std::make_unique<RingAllReduce>(group, range);
+}
+
+}  // namespace tandem
