@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
@@ -10,17 +9,14 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/thread.h"
 
 namespace tandem {
 
-// Whether a waiting thread spins for up to 1 ms before it sleeps. Waking a thread can take as long
-// as a message. Spinning occupies a core, so it is on only while a GPU computes.
-inline std::atomic<bool> cores_to_spare = false;
-
-// Spins until holds(), until `most`, or for 1 ms.
+// Spins until holds(), until `most`, or for 1 ms, if this thread may spin (SpinWhileWaiting).
 template <class Holds>
 void look_for_a_moment(Holds&& holds, Clock::time_point most = Clock::time_point::max()) {
-  if (!cores_to_spare.load(std::memory_order_relaxed)) return;
+  if (!SpinWhileWaiting::here()) return;
   const auto end = std::min(most, Clock::now() + std::chrono::milliseconds(1));
   while (!holds() && Clock::now() < end) std::this_thread::yield();
 }

@@ -53,10 +53,15 @@ void require_agreement(Communication& communication, const std::vector<Trait>& o
                   ranks.front(), trait.name, trait.value, of_rank_0.value);
 }
 
-// Threads that copy and add messages for a rank, its communication thread among them. (The thread
-// that feeds the GPU mostly waits.)
-int communication_threads(int ranks_here) {
-  if (!cores_to_spare) return 1;
+// A rank has two threads. Where GPUs compute, they mostly wait.
+bool has_free_cores(const RankOptions& o, int ranks_here) {
+  return o.computes_elsewhere &&
+         2 * ranks_here <= static_cast<int>(std::thread::hardware_concurrency());
+}
+
+// Threads that copy and add messages for a rank, its communication thread among them.
+int communication_threads(const RankOptions& o, int ranks_here) {
+  if (!has_free_cores(o, ranks_here)) return 1;
   const int cores = static_cast<int>(std::thread::hardware_concurrency()) / ranks_here;
   return std::clamp(cores, 1, 4);
 }
@@ -111,7 +116,7 @@ class FirstFailure {
 };
 
 void run_on_threads(const RankOptions& o, const std::function<void(Communication&)>& body) {
-  const int threads = communication_threads(o.ranks);
+  const int threads = communication_threads(o, o.ranks);
   ThreadsNetwork network(o.ranks,
                          static_cast<std::size_t>(threads) * ThreadsNetwork::kBytesPerCore);
   FirstFailure failure(o.ranks);
@@ -145,7 +150,7 @@ void run_on_threads(const RankOptions& o, const std::function<void(Communication
 // `mistake` is what this rank has failed with before, or null.
 void run_under_mpi(const RankOptions& o, const std::exception_ptr& mistake,
                    const std::function<void(Communication&)>& body) {
-  ThreadPool helpers(communication_threads(mpi_launch()->local_size));
+  ThreadPool helpers(communication_threads(o, mpi_launch()->local_size));
   Communication communication([&] { return prepare(open_mpi(), o, helpers); });
   const auto abort = [&](int status) { communication.call([&] { abort_mpi(status); }); };
   // Not fmt::print: it throws where stderr cannot be written, and the job would not be aborted.
@@ -190,10 +195,8 @@ void run_under_mpi(const RankOptions& o, const std::exception_ptr& mistake,
 void run_on_ranks(const RankOptions& options, const std::function<void(Communication&)>& body) {
   const auto launch = mpi_launch();
   const int here = launch ? launch->local_size : options.ranks;
-  // A rank has two threads.
-  cores_to_spare = options.computes_elsewhere &&
-                   2 * here <= static_cast<int>(std::thread::hardware_concurrency());
-  mpi_launch() ? run_under_mpi(options, nullptr, body) : run_on_threads(options, body);
+  const SpinWhileWaiting spin(has_free_cores(options, here));
+  launch ? run_under_mpi(options, nullptr, body) : run_on_threads(options, body);
 }
 
 void leave_before_ranks(const std::string& app, const std::exception_ptr& why) {

@@ -2,6 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <latch>
+#include <map>
+#include <thread>
+
 #include "dist/transport/collectives.h"
 #include "tests/support.h"
 
@@ -68,4 +72,43 @@ TEST_CASE("launch: a rank that is silent is named after the stall timeout") {
 TEST_CASE("launch: an error in opening the transport is thrown, not waited for") {
   CHECK_THROWS_AS(Communication([]() -> std::unique_ptr<Transport> { throw UserError("no"); }),
                   UserError);
+}
+
+// What a rank's compute thread and its communication thread do while they wait.
+TEST_CASE("launch: two worlds at once in one process do not change each other's waits") {
+  // With one core there is none to spare.
+  const bool may_spin = std::thread::hardware_concurrency() >= 2;
+  for (const bool first : {false, true}) {  // which of them starts first
+    std::map<bool, std::vector<bool>> spins{{false, {}}, {true, {}}};
+    std::latch first_runs(1), both_run(2);
+    const auto run_world = [&](bool computes_elsewhere) {
+      run_on_ranks({.app = "test", .computes_elsewhere = computes_elsewhere},
+                   [&](Communication& communication) {
+                     first_runs.count_down(computes_elsewhere == first ? 1 : 0);
+                     both_run.arrive_and_wait();
+                     const auto here = [] { return SpinWhileWaiting::here(); };
+                     spins.at(computes_elsewhere) = {here(), communication.call(here)};
+                   });
+      CHECK_FALSE(SpinWhileWaiting::here());
+    };
+    {
+      const Thread one = start_thread("world 1", Work::waits, [&] { run_world(first); });
+      first_runs.wait();
+      run_world(!first);
+    }
+    CHECK(spins.at(true) == std::vector<bool>{may_spin, may_spin});
+    CHECK(spins.at(false) == std::vector<bool>{false, false});
+  }
+}
+
+TEST_CASE(
+    "launch: a world that ends leaves the waits of another, and of its caller, as they were") {
+  const SpinWhileWaiting caller(true);
+  run_on_ranks({.app = "test"}, [&](Communication& outer) {
+    CHECK_FALSE(SpinWhileWaiting::here());
+    run_on_ranks({.app = "test", .computes_elsewhere = true}, [](Communication&) {});
+    CHECK_FALSE(SpinWhileWaiting::here());
+    CHECK_FALSE(outer.call([] { return SpinWhileWaiting::here(); }));
+  });
+  CHECK(SpinWhileWaiting::here());
 }
