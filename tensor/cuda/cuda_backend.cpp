@@ -136,7 +136,7 @@ class CudaBackend : public Backend {
       }
       CudaBackend& backend;
     } apart(*this);
-    return std::make_unique<cuda::CudaRecording>(context_, work);
+    return std::make_unique<cuda::CudaRecording>(context_.stream, work);
   }
   void begin_step(const Random& random) override {
     cuda::set_u64(queue(), context_.step_key, random.key());

@@ -4,7 +4,10 @@
 
 #include <cstdlib>
 #include <stdexcept>
+#include <vector>
 
+#include "base/thread.h"
+#include "tensor/choices.h"
 #include "tests/support.h"
 
 using namespace tandem;
@@ -81,4 +84,25 @@ TEST_CASE("memo file: the folder is TANDEM_CACHE, or in the user's cache") {
   CHECK(with(nullptr, "not absolute", "/h") == "/h/.cache/tandem");
   CHECK(with(nullptr, nullptr, "/h") == "/h/.cache/tandem");
   CHECK(with(nullptr, nullptr, nullptr).empty());
+}
+
+TEST_CASE("choices: what one worker has chosen all find, and it is chosen once") {
+  Choices<int, std::string> choices;
+  CHECK(choices.find(1) == nullptr);
+  CHECK_THROWS_AS(
+      choices.find_or_choose(1, []() -> std::string { throw std::runtime_error("no memory"); }),
+      std::runtime_error);
+  CHECK(choices.find(1) == nullptr);
+  int chosen = 0;
+  {
+    std::vector<Thread> workers;
+    for (int i = 0; i < 4; ++i)
+      workers.push_back(start_thread("worker", Work::computes, [&] {
+        choices.find_or_choose(1, [&] { return std::to_string(++chosen); });
+      }));
+  }
+  CHECK(chosen == 1);
+  REQUIRE(choices.find(1));
+  CHECK(*choices.find(1) == "1");
+  CHECK(choices.find(2) == nullptr);
 }

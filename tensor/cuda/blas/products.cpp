@@ -4,13 +4,44 @@
 
 #include <limits>
 #include <map>
+#include <optional>
 #include <utility>
+#include <vector>
 
-#include "tensor/cuda/blas/blas_choice.h"
+#include "tensor/choices.h"
+#include "tensor/cuda/blas/blas_plan.h"
 #include "tensor/cuda/queue/gpu_time.h"
 
 namespace tandem::cuda {
 namespace {
+
+// None: cuBLASLt cannot compute it, or not as fast as it can be done otherwise.
+using Choice = std::optional<Algorithm>;
+
+Choices<Problem, Choice>& choices() {
+  static Choices<Problem, Choice> all;
+  return all;
+}
+
+Choice fastest(const Context& context, Plan& plan, const Operands& operands,
+               FunctionRef<double()> otherwise) {
+  Choice best;
+  for (Algorithm& candidate : plan.candidates(context, operands)) {
+    // A proposal may turn out not to fit after all.
+    if (plan.try_run(context, operands, candidate) != CUBLAS_STATUS_SUCCESS) continue;
+    candidate.microseconds =
+        microseconds(context.stream, [&] { plan.run(context, operands, candidate); });
+    if (!best || candidate.microseconds < best->microseconds) best = candidate;
+  }
+  if (best && otherwise() < best->microseconds) best.reset();
+  return best;
+}
+
+// Without measuring, so that every process chooses the same.
+Choice first(const Context& context, Plan& plan, const Operands& operands) {
+  const std::vector<Algorithm> candidates = plan.candidates(context, operands);
+  return candidates.empty() ? Choice() : Choice(candidates.front());
+}
 
 Problem problem_of(const Context& context, const Matmul& product, Epilogue epilogue,
                    const Tensor& bias) {
@@ -56,7 +87,7 @@ struct Products::Plans {
     if (const auto at = known.find(problem); at != known.end()) return *at->second;
 
     auto met = std::make_unique<Known>(problem);
-    if (const Choice* made = find_choice(problem)) {
+    if (const Choice* made = choices().find(problem)) {
       met->choice = *made;
     } else {
       met->choice = choose(context, met->plan, product, bias, rest);
@@ -66,24 +97,31 @@ struct Products::Plans {
     return *known.emplace(problem, std::move(met)).first->second;
   }
 
+  // Measuring writes to c and to the gradient of the bias.
   Choice choose(const Context& context, Plan& plan, const Matmul& product, const Tensor& bias,
                 FunctionRef<void()> rest) {
-    const Epilogue epilogue = plan.problem().epilogue;
-    Operands operands = operands_of(product, epilogue, bias);
+    const Problem& problem = plan.problem();
+    Operands operands = operands_of(product, problem.epilogue, bias);
+    if (context.deterministic)
+      return choices().find_or_choose(problem, [&] { return first(context, plan, operands); });
+
+    context.refuse_while_recording(problem.text());
     Tensor scratch;
-    double plain = std::numeric_limits<double>::infinity();
-    if (!context.deterministic) {
-      context.refuse_while_recording(plan.problem().text());
-      if (product.accumulate) {  // measuring would add the product again and again
-        scratch = Tensor::empty(product.c.shape(), product.c.dtype(), product.c.device());
-        operands.c = scratch.raw();
-      }
-      if (epilogue != Epilogue::none)
-        plain = find(context, product, Epilogue::none, {}, rest).choice->microseconds;
+    if (product.accumulate) {  // measuring would add the product again and again
+      scratch = Tensor::empty(product.c.shape(), product.c.dtype(), product.c.device());
+      operands.c = scratch.raw();
     }
-    return make_choice(context, plan, operands, [&] {
-      return epilogue == Epilogue::none ? plain : plain + microseconds(context.stream, rest);
-    });
+    const bool alone = problem.epilogue == Epilogue::none;
+    const double plain =
+        alone ? std::numeric_limits<double>::infinity()
+              : find(context, product, Epilogue::none, {}, rest).choice->microseconds;
+    const auto otherwise = [&] {
+      return alone ? plain : plain + microseconds(context.stream, rest);
+    };
+    // Earlier work on the stream may wait for another worker, and that one for this choice.
+    check(cudaStreamSynchronize(context.stream), "waiting before measuring");
+    return choices().find_or_choose(problem,
+                                    [&] { return fastest(context, plan, operands, otherwise); });
   }
 
   // Whether it was done: not where the plain product and `rest` are to be preferred.

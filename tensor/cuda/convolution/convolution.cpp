@@ -1,15 +1,15 @@
 #include "tensor/cuda/convolution/convolution.h"
 
 #include <cstdint>
-#include <mutex>
+#include <map>
 #include <optional>
 #include <set>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "tensor/cuda/convolution/convolution_choice.h"
 #include "tensor/cuda/convolution/convolution_forms.h"
+#include "tensor/cuda/queue/gpu_time.h"
 
 namespace tandem::cuda {
 
@@ -31,7 +31,7 @@ struct Convolutions::Plans {
 
   Context& context;
   Products& products;
-  std::unordered_map<CallKey, Ready, CallKeyHash> ready;
+  std::map<CallKey, Ready> ready;
 };
 
 void Convolutions::Plans::launch(const ConvolutionCall& call, const ConvolutionForm& form,
@@ -59,7 +59,7 @@ ConvolutionChoice Convolutions::Plans::choose(const ConvolutionCall& call,
   std::optional<ConvolutionChoice> best;
   const auto compare = [&](ConvolutionChoice choice, std::optional<dnn::Plan> with) {
     if (!context.deterministic)
-      choice.milliseconds = dnn::measure(context, [&] { launch(trial, choice.form, with); });
+      choice.milliseconds = milliseconds(context.stream, [&] { launch(trial, choice.form, with); });
     if (best && choice.milliseconds >= best->milliseconds) return;
     best = std::move(choice);
     plan = std::move(with);
@@ -112,17 +112,16 @@ ConvolutionChoice Convolutions::Plans::known_or_chosen(const CallKey& key,
                                                        const ConvolutionCall& call,
                                                        std::optional<dnn::Plan>& plan) {
   ConvolutionChoices& all = ConvolutionChoices::of(context.device);
-  const std::lock_guard lock(all.mutex);
-  if (const auto known = all.known.find(key); known != all.known.end()) return known->second;
-
-  std::optional<ConvolutionChoice> choice;
-  if (!context.deterministic) choice = all.recall(key);
-  if (choice) plan = plan_of(call, *choice);
-  if (!choice || (!plan && !choice->form.unrolled)) {
-    choice = choose(call, plan);
-    if (!context.deterministic) all.keep(key, *choice);
-  }
-  return all.known.emplace(key, *choice).first->second;
+  return all.made.find_or_choose(key, [&] {
+    std::optional<ConvolutionChoice> choice;
+    if (!context.deterministic) choice = all.recall(key);
+    if (choice) plan = plan_of(call, *choice);
+    if (!choice || (!plan && !choice->form.unrolled)) {
+      choice = choose(call, plan);
+      if (!context.deterministic) all.keep(key, *choice);
+    }
+    return *choice;
+  });
 }
 
 Convolutions::Plans::Ready& Convolutions::Plans::ready_for(const ConvolutionCall& call) {

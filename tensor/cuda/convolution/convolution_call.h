@@ -59,17 +59,6 @@ std::string text_of(const ConvolutionCall& call);
 // All that a choice depends on, on one GPU.
 using CallKey = std::array<std::int64_t, 17>;
 
-struct CallKeyHash {
-  std::size_t operator()(const CallKey& key) const {
-    std::uint64_t hash = 14695981039346656037U;
-    for (const std::int64_t value : key) {
-      hash = (hash ^ static_cast<std::uint64_t>(value)) * 1099511628211U;
-      hash ^= hash >> 32;
-    }
-    return static_cast<std::size_t>(hash);
-  }
-};
-
 CallKey key_of(const Context& context, const ConvolutionCall& call);
 
 }  // namespace tandem::cuda

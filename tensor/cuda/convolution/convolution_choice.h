@@ -2,11 +2,10 @@
 // of this process, and in a file for later ones.
 #pragma once
 
-#include <mutex>
 #include <optional>
 #include <string>
-#include <unordered_map>
 
+#include "tensor/choices.h"
 #include "tensor/cuda/convolution/convolution_call.h"
 #include "tensor/cuda/convolution/engine_search.h"
 #include "tensor/memo_file.h"
@@ -31,9 +30,7 @@ struct ConvolutionChoices {
   std::optional<ConvolutionChoice> recall(const CallKey& key) const;
   void keep(const CallKey& key, const ConvolutionChoice& choice);
 
-  // Held while a worker measures: others would disturb it, and most likely want to know the same.
-  std::mutex mutex;
-  std::unordered_map<CallKey, ConvolutionChoice, CallKeyHash> known;
+  Choices<CallKey, ConvolutionChoice> made;
   MemoFile file;
 };
 

@@ -1,12 +1,12 @@
 #include "tensor/cuda/convolution/engine_search.h"
 
-#include <algorithm>
+#include <limits>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "tensor/cuda/queue/event.h"
+#include "tensor/cuda/queue/gpu_time.h"
 
 namespace tandem::cuda::dnn {
 
@@ -66,14 +66,13 @@ std::optional<FoundEngine> search_engine(Context& context, const ConvolutionGrap
       if (!plan || !works(context, *plan, operands)) continue;
       const EnginePlace place{heuristic, i};
       if (context.deterministic) return FoundEngine{std::move(*plan), place};
-      const float milliseconds = measure(
-          context,
+      const float time = milliseconds(
+          context.stream,
           [&] {
             check(plan->run(context.dnn, operands, context.workspace), "measuring a convolution");
           },
           best ? best->milliseconds : std::numeric_limits<float>::infinity());
-      if (!best || milliseconds < best->milliseconds)
-        best = FoundEngine{std::move(*plan), place, milliseconds};
+      if (!best || time < best->milliseconds) best = FoundEngine{std::move(*plan), place, time};
     }
   }
   return best;
@@ -88,23 +87,6 @@ std::optional<Plan> plan_at(Context& context, const ConvolutionGraph& convolutio
   std::optional<Plan> plan = Plan::build(context.dnn, std::move(found));
   if (!plan || !fits(*plan)) return std::nullopt;
   return plan;
-}
-
-float measure(Context& context, FunctionRef<void()> work, float best) {
-  constexpr int kRuns = 3;
-  constexpr float kHopeless = 3;
-  CudaEvent start(Event::Timing::on), stop(Event::Timing::on);
-  work();
-  float shortest = std::numeric_limits<float>::infinity();
-  for (int run = 0; run < kRuns && !(shortest > kHopeless * best && run > 0); ++run) {
-    work();  // keeps the GPU busy while the work that counts is queued
-    start.record(context.stream);
-    work();
-    stop.record(context.stream);
-    stop.wait();
-    shortest = std::min(shortest, static_cast<float>(1e3 * stop.seconds_since(start)));
-  }
-  return shortest;
 }
 
 }  // namespace tandem::cuda::dnn

@@ -2,11 +2,9 @@
 #pragma once
 
 #include <cstddef>
-#include <limits>
 #include <optional>
 #include <string>
 
-#include "base/function_ref.h"
 #include "tensor/cuda/convolution/dnn_graph.h"
 #include "tensor/cuda/queue/context.h"
 
@@ -34,10 +32,5 @@ std::optional<FoundEngine> search_engine(Context& context, const ConvolutionGrap
 // where it does not do any more.
 std::optional<Plan> plan_at(Context& context, const ConvolutionGraph& convolution,
                             const EnginePlace& place, const std::string& engine);
-
-// The shortest time of a few runs of `work`, which queues on the context's stream. Gives up early
-// on what is much slower than `best`.
-float measure(Context& context, FunctionRef<void()> work,
-              float best = std::numeric_limits<float>::infinity());
 
 }  // namespace tandem::cuda::dnn

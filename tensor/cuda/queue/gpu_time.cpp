@@ -1,9 +1,9 @@
 #include "tensor/cuda/queue/gpu_time.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "tensor/cuda/queue/event.h"
+#include "tensor/cuda/queue/recording.h"
 
 namespace tandem::cuda {
 namespace {
@@ -12,47 +12,17 @@ class Stopwatch {
  public:
   explicit Stopwatch(cudaStream_t stream) : stream_(stream) {}
 
-  double microseconds(FunctionRef<void()> work) {
+  double seconds(FunctionRef<void()> work) {
     start_.record(stream_);
     work();
     stop_.record(stream_);
     stop_.wait();
-    return 1e6 * stop_.seconds_since(start_);
+    return stop_.seconds_since(start_);
   }
 
  private:
   cudaStream_t stream_;
   CudaEvent start_{Event::Timing::on}, stop_{Event::Timing::on};
-};
-
-// What `work` queues, `times` times, to be launched as one.
-class Graph {
- public:
-  Graph(cudaStream_t stream, FunctionRef<void()> work, int times) : stream_(stream) {
-    // Other threads may go on allocating memory meanwhile.
-    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "recording a graph");
-    cudaGraph_t graph = nullptr;
-    try {
-      for (int i = 0; i < times; ++i) work();
-    } catch (...) {
-      cudaStreamEndCapture(stream, &graph);
-      if (graph) cudaGraphDestroy(graph);
-      throw;
-    }
-    check(cudaStreamEndCapture(stream, &graph), "recording a graph");
-    const cudaError_t status = cudaGraphInstantiate(&graph_, graph, 0);
-    cudaGraphDestroy(graph);
-    check(status, "making a graph");
-  }
-  ~Graph() { cudaGraphExecDestroy(graph_); }
-  Graph(const Graph&) = delete;
-  Graph& operator=(const Graph&) = delete;
-
-  void launch() const { check(cudaGraphLaunch(graph_, stream_), "launching a graph"); }
-
- private:
-  cudaStream_t stream_;
-  cudaGraphExec_t graph_ = nullptr;
 };
 
 }  // namespace
@@ -64,16 +34,31 @@ double microseconds(cudaStream_t stream, FunctionRef<void()> work) {
 
   work();  // loads kernels, which must not happen while a graph is recorded
   Stopwatch stopwatch(stream);
-  const double once = stopwatch.microseconds(work);
+  const double once = 1e6 * stopwatch.seconds(work);
   // Short kernels run faster than the host can launch them one by one.
   const int times =
       std::clamp(static_cast<int>(kMicrosecondsPerGraph / std::max(once, 1.0)), 1, kMostPerGraph);
-  const Graph graph(stream, work, times);
-  graph.launch();
+  CudaRecording graph(stream, [&] {
+    for (int i = 0; i < times; ++i) work();
+  });
+  graph.replay();
   double best = std::numeric_limits<double>::infinity();
   for (int i = 0; i < kGraphs; ++i)
-    best = std::min(best, stopwatch.microseconds([&] { graph.launch(); }));
+    best = std::min(best, 1e6 * stopwatch.seconds([&] { graph.replay(); }));
   return best / times;
+}
+
+float milliseconds(cudaStream_t stream, FunctionRef<void()> work, float best) {
+  constexpr int kRuns = 3;
+  constexpr float kHopeless = 3;
+  Stopwatch stopwatch(stream);
+  work();
+  float shortest = std::numeric_limits<float>::infinity();
+  for (int run = 0; run < kRuns && !(shortest > kHopeless * best && run > 0); ++run) {
+    work();  // keeps the GPU busy while the work that counts is queued
+    shortest = std::min(shortest, static_cast<float>(1e3 * stopwatch.seconds(work)));
+  }
+  return shortest;
 }
 
 }  // namespace tandem::cuda
