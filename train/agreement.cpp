@@ -37,7 +37,7 @@ std::vector<Trait> traits_of(const ParameterSet& parameters, bool with_statistic
   return traits;
 }
 
-// What differs, on rank 0.
+// Rank 0 returns what differs. If something does, the other ranks throw SaidElsewhere.
 std::optional<Difference> compare(Communication& communication, int ranks,
                                   const std::vector<Trait>& traits) {
   Transport& transport = communication.transport();
@@ -66,7 +66,7 @@ void require_same_data(Communication& communication, const DataSplit& data) {
   const auto found = compare(communication, communication.transport().size(), traits_of(data));
   if (found)
     throw UserError(
-        "rank {} has other data than rank 0: {} is {}, not {}; all ranks need the same data",
+        "rank {} has different data from rank 0: {} is {}, not {}; all ranks need the same data",
         found->ranks.front(), found->trait.name, found->trait.value, found->of_rank_0.value);
 }
 
@@ -76,8 +76,8 @@ void require_same_start(Communication& communication, const ParameterSet& parame
       compare(communication, communication.transport().size(), traits_of(parameters, true));
   if (found)
     throw UserError(
-        "the weights of {} are not those of rank 0 before training begins: {} differs; all ranks "
-        "need the same weights to begin with (--load)",
+        "the weights of {} differ from those of rank 0 before training, first in {}; all ranks "
+        "need the same initial weights (--load)",
         name_of_ranks(found->ranks), found->of_rank_0.name);
 }
 
@@ -86,8 +86,8 @@ void require_same_weights(Communication& communication, int workers, const Param
   const auto found = compare(communication, workers, traits_of(parameters, with_statistics));
   if (found)
     throw SystemError(
-        "the weights of {} are not those of rank 0 after iteration {}: {} differs; a machine or a "
-        "library computes wrongly",
+        "the weights of {} differ from those of rank 0 after iteration {}, first in {}; a "
+        "machine or a library computes wrongly",
         name_of_ranks(found->ranks), iteration, found->of_rank_0.name);
 }
 

@@ -1,6 +1,6 @@
-// What the ranks of a job compare, so that none trains another net than the others: the options
-// before the first message, the data and the weights before the first iteration, the weights again
-// while training goes on.
+// What the ranks of a job compare, so that all of them train the same net: the options before the
+// first message, the data and the weights before the first iteration, and the weights again during
+// training.
 #pragma once
 
 #include <cstdint>
@@ -15,21 +15,21 @@
 
 namespace tandem {
 
-// The program and all options that must be the same on all ranks (option_table.h), for
+// The program's name and all options that must be equal on all ranks (option_table.h), for
 // run_on_ranks.
 std::vector<Trait> traits_of(const std::string& app, const TrainOptions& options);
 
-// Compares sizes, shapes and fingerprints of the data; not where they lie. All ranks call together.
+// Compares sizes, shapes and fingerprints of the data, but not the paths. Every rank must call it.
 // Throws UserError on rank 0, which says what differs, and SaidElsewhere on the others.
 void require_same_data(Communication& communication, const DataSplit& data);
 
-// The same for the weights to begin with.
+// The same for the initial weights.
 void require_same_start(Communication& communication, const ParameterSet& parameters);
 
-// The workers call together, after this iteration. Throws SystemError on rank 0, naming the ranks
-// whose weights differ from its own and the first parameter that does, and SaidElsewhere on the
-// others. What forward has measured is compared only `with_statistics`: between tests every worker
-// has its own.
+// Every worker calls it after this iteration. Throws SystemError on rank 0, which names the ranks
+// whose weights differ from its own and the first such parameter, and SaidElsewhere on the others.
+// Statistics that forward passes measure, such as running means, are compared only
+// `with_statistics`: between tests they differ from worker to worker.
 void require_same_weights(Communication& communication, int workers, const ParameterSet& parameters,
                           bool with_statistics, std::int64_t iteration);
 

@@ -21,22 +21,23 @@ namespace tandem {
 
 namespace {
 
-// A closed pipe or a full disk is an error of the write that finds it, not the end of the program,
-// which may have hours of training to save. Where a standard stream is closed, no file may take its
-// number: it would get what is meant for people. (What is open for reading refuses to be written.)
+// A closed pipe or a full disk makes a write fail. It must not kill the program, which may have
+// hours of training to save. If a standard stream is closed, /dev/null takes its descriptor, so
+// that no file opened later receives the messages. It is opened for reading, so that writes to it
+// still fail.
 void survive_failing_writes() {
   for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (::fcntl(stream, F_GETFD) < 0) ::open("/dev/null", O_RDONLY);
 }
 
-// stderr may be closed or full, too: then the status alone speaks.
+// If stderr is closed or full too, only the exit status tells.
 void say(const char* name, const char* kind, const std::exception& e) {
   std::fputs(fmt::format("{}: {}{}\n", name, kind, e.what()).c_str(), stderr);
 }
 
 int run(const char* name, const std::function<void()>& body) {
-  // What all ranks find wrong with their command line is said by the first one.
+  // When all ranks find the same mistake in the command line, only the first rank reports it.
   const bool speaks = is_first_rank();
   try {
     try {

@@ -1,6 +1,7 @@
-// How every program ends: 0 when all went well, 2 after a mistake of the user's, 3 when training
-// diverged, 1 after a failure of the environment or of Tandem itself; always with one sentence on
-// stderr. Writing to a closed pipe does not end a program: it is an error like a full disk.
+// Runs a program's `body` and returns its exit status: 0 for success, 2 for a usage error, 3 if
+// training diverged, 1 for a failure of the environment or of Tandem itself. Every failure prints
+// one sentence on stderr. A closed pipe does not kill the program: writing to it fails like writing
+// to a full disk.
 #pragma once
 
 #include <functional>

@@ -22,7 +22,8 @@ void check_values(const TrainOptions& o) {
       throw UserError("{}: {}", row.name, complaint);
   }
   for (const auto& [name, value] : o.algo_options)
-    if (strategies_with(name).empty()) throw UserError("{} is an option of no algorithm", name);
+    if (strategies_with(name).empty())
+      throw UserError("{} is not an option of any algorithm", name);
   for (const StrategyOption& option : strategy_options()) {
     std::string text = fmt::format("{}", option_value(o.algo_options, option.name));
     if (const std::string complaint = rule_of(option).complaint(text); !complaint.empty())
@@ -40,15 +41,17 @@ void settle_ranks(TrainOptions& o) {
   const int servers = algo.servers(o.algo_options);
   if (open && launch) o.workers = ranks - servers;
   if (o.workers < 1)
-    throw UserError("mpiexec -n {} is too few for a worker and --servers {}", ranks, servers);
+    throw UserError("mpiexec -n {} leaves no process for a worker besides --servers {}", ranks,
+                    servers);
   if (launch && o.workers + servers != ranks)
-    throw UserError("--workers {}{} does not fit the {} processes that mpiexec has started",
+    throw UserError("--workers {}{} does not match the {} processes that mpiexec has started",
                     o.workers, servers ? fmt::format(" with --servers {}", servers) : "", ranks);
   if (!algo.distributed() && o.workers != 1)
-    throw UserError("--workers {} needs a distributed algorithm; --algo {} is one worker",
+    throw UserError("--workers {} needs a distributed algorithm; --algo {} has one worker",
                     o.workers, o.algo);
   if (o.batch < o.workers)
-    throw UserError("--batch {} is less than a sample for each of {} workers", o.batch, o.workers);
+    throw UserError("--batch {} has less than one sample for each of {} workers", o.batch,
+                    o.workers);
   if (o.threads == 0) {
     const int here = launch ? launch->local_size : o.workers + servers;
     o.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / here);

@@ -4,10 +4,9 @@
 
 namespace tandem {
 
-// Checks that every option has a value that makes sense and that they go together, and settles what
-// was left open: who the workers are (under mpiexec, the processes that it has started), the
-// algorithm, and the threads. Throws UserError, naming the option. What it returns passes again
-// unchanged.
+// Checks every option's value and that the options fit together. Fills in what was left open: the
+// number of workers (under mpiexec, its processes), the algorithm and the threads. Throws
+// UserError, which names the option. Checking the result again changes nothing.
 TrainOptions check_options(TrainOptions options);
 
 }  // namespace tandem

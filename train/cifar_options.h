@@ -1,4 +1,4 @@
-// What the applications for CIFAR share: which of the two sets, and how it is varied.
+// Options that the CIFAR programs share: which of the two data sets, and its augmentation.
 #pragma once
 
 #include <string>
@@ -11,12 +11,13 @@ namespace tandem {
 inline constexpr const char* kCifarHelp =
     "Folder with the binary files of the data set, or\n"
     "generated objects. Default: what `make data`\n"
-    "has put into datasets/, else synthetic";
+    "put into datasets/, else synthetic";
 
-// --dataset cifar10|cifar100, for AppHelp; `dataset` holds the default and must stay where it is.
+// --dataset cifar10|cifar100, for AppHelp. `dataset` holds the default; the option keeps a pointer
+// to it.
 OwnOption cifar_dataset_option(std::string& dataset);
 
-// The set of that name. `data` is what --data says, see data/cifar.h.
+// Opens that data set. `data` is the value of --data, see data/cifar.h.
 DataSplit open_cifar(const std::string& dataset, const std::string& data, bool augment);
 
 }  // namespace tandem

@@ -16,9 +16,9 @@
 namespace tandem {
 namespace {
 
-// Levenshtein's: how many letters must be put in, left out or replaced.
+// Levenshtein distance: the fewest letters to insert, delete or replace.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);  // from the beginning of a to each beginning of b
+  std::vector<std::size_t> row(b.size() + 1);  // distances from a prefix of a to each prefix of b
   std::iota(row.begin(), row.end(), std::size_t{0});
   for (std::size_t i = 0; i < a.size(); ++i) {
     std::size_t diagonal = row[0]++;
@@ -31,8 +31,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-// What was probably meant: the option with the fewest wrong letters, a third of them at most, where
-// all that is missing at the end counts as one. Empty if none is near.
+// The option that was probably meant: the one with the smallest edit distance, at most a third of
+// the unknown name's length. An abbreviation counts as distance 1. Empty if none is close.
 std::string nearest_option(const CLI::App& app, const std::string& unknown) {
   std::string nearest;
   std::size_t least = std::max<std::size_t>(1, unknown.size() / 3) + 1;
@@ -49,7 +49,7 @@ std::string nearest_option(const CLI::App& app, const std::string& unknown) {
   return nearest;
 }
 
-// The first word that no option takes.
+// The first word that belongs to no option; words that look like options come first.
 std::optional<std::string> unexpected_word(const CLI::App& app) {
   const std::vector<std::string> words = app.remaining();
   const auto option =
@@ -61,7 +61,7 @@ std::optional<std::string> unexpected_word(const CLI::App& app) {
 
 [[noreturn]] void refuse(const CLI::App& app, const std::string& word) {
   if (!word.starts_with('-'))
-    throw UserError("\"{}\" belongs to no option; --help lists the options", word);
+    throw UserError("unexpected argument \"{}\"; --help lists the options", word);
   const std::string option = word.substr(0, word.find('='));
   const std::size_t letters = option.find_first_not_of('-');
   const std::string nearest =
@@ -95,7 +95,7 @@ bool parse_command_line(CLI::App& app, int argc, char** argv) {
     throw UserError("{} needs a value; --help lists the options",
                     message.substr(0, message.find(':')));
   } catch (const CLI::ParseError& e) {
-    // What is missing or wrong may follow from a mistyped option, so that comes first.
+    // A mistyped option can cause this error, so report it first.
     if (const auto word = unexpected_word(app)) refuse(app, *word);
     throw UserError("{}; --help lists the options", e.what());
   }

@@ -1,4 +1,4 @@
-// What all programs do alike with their command line.
+// What all programs do with their command line.
 #pragma once
 
 #include <string>
@@ -9,15 +9,15 @@ class App;
 
 namespace tandem {
 
-// Of an option that is given twice, the last one counts; defaults are shown by --help. To be called
-// before options are added.
+// If an option is given twice, the last one counts. --help shows defaults. Call this before adding
+// options.
 void set_conventions(CLI::App& app);
 
-// Returns false if --help or --version was asked for and shown. Throws UserError, naming the
+// Returns false after --help or --version, which it has printed. Throws UserError, which names the
 // option.
 bool parse_command_line(CLI::App& app, int argc, char** argv);
 
-// The text in lines that fit beside the options' names in --help.
+// Breaks the text into lines that fit next to the options' names in --help.
 std::string wrapped(const std::string& text);
 
 }  // namespace tandem

@@ -7,7 +7,7 @@
 
 namespace tandem {
 
-// Text for a person. Once it cannot be written any more, nothing more is.
+// Text for a person. After a write has failed, it writes nothing more.
 class Console {
  public:
   // `stream` is stdout or stderr.

@@ -1,4 +1,4 @@
-// An open file, closed at the end. All functions throw FileError with the path.
+// An open file, closed by the destructor. All functions throw FileError, which names the path.
 #pragma once
 
 #include <cstdint>
@@ -13,27 +13,27 @@ namespace tandem {
 class FileError : public SystemError {
  public:
   FileError(const char* operation, const std::filesystem::path& path, int error);
-  const int code;  // errno's
+  const int code;  // from errno
 };
 
 class Descriptor {
  public:
-  Descriptor(const std::filesystem::path& path, int flags);  // as open(); not handed on to programs
+  Descriptor(const std::filesystem::path& path, int flags);  // as open(), with O_CLOEXEC
   static Descriptor standard_output();
   ~Descriptor();
   Descriptor(Descriptor&& other) noexcept;
   Descriptor& operator=(Descriptor&&) = delete;
 
-  // All of it, also where the system takes it in parts.
+  // Writes all bytes, in several calls if the system takes only part of them.
   void write(std::span<const std::byte> bytes);
   void sync();
   void truncate(std::int64_t bytes);
-  void close();  // fails where what was written could not be kept
+  void close();  // throws if written data was lost
 
   int fd() const { return fd_; }
   const std::filesystem::path& path() const { return path_; }
   bool is_regular_file() const;
-  // Whether the path leads to this file still (or again), not to another one or nowhere.
+  // Whether the path still leads to this file.
   bool is_at_path() const;
 
  private:

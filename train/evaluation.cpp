@@ -10,8 +10,8 @@
 namespace tandem {
 namespace {
 
-// Images per worker that are tested together: as many as are trained together, so that testing
-// takes no more memory than training, or more where they are small.
+// Images that a worker tests at once: as many as it trains at once, so that testing needs no more
+// memory than training. Small images are tested in larger batches.
 std::int64_t test_batch(const DataSplit& data, const TrainOptions& o) {
   constexpr std::int64_t kElements = 400'000;
   return std::max(std::max<std::int64_t>(1, o.batch / o.workers),
@@ -94,13 +94,14 @@ Evaluation::Result Evaluation::operator()(std::vector<double> losses) {
           .objective = whole_data_ ? std::optional(objective) : std::nullopt};
 }
 
-// Calls f(loaded, batch, logits) for each batch of this worker: as loaded, where the worker
-// computes, and what the model says of it.
+// Calls f(loaded, batch, logits) for each batch of this worker. `loaded` is the loader's batch,
+// `batch` the same on the worker's device, `logits` the model's output.
 template <class F>
 void Evaluation::for_each_batch(Loader& loader, F&& f) {
   for (std::int64_t b = 0; b < loader.batches_per_epoch(); ++b) {
     const Batch loaded = loader.next();
-    if (loaded.labels.count() == 0) continue;  // the last batch may be too short for all workers
+    if (loaded.labels.count() == 0)
+      continue;  // the last batch may have too few samples for all workers
     const Batch batch = worker_.input().bring(loaded);
     worker_.tape().begin(Tape::Mode::inference);
     f(loaded, batch, worker_.replica().model().forward(worker_.tape(), Var{batch.images}));
@@ -116,7 +117,7 @@ Evaluation::Tested Evaluation::test() {
   return tested;
 }
 
-// The sum over the workers is the mean over the samples.
+// This worker's part of the objective: the sum over the workers is the mean over the samples.
 double Evaluation::objective() {
   double loss = 0;
   for_each_batch(*whole_data_, [&](const Batch& loaded, const Batch& batch, const Var& logits) {

@@ -1,4 +1,4 @@
-// Tests the weights as they are: each worker its part of the test set, and all get the sums.
+// Tests the current weights. Each worker tests its part of the test set, and all get the sums.
 #pragma once
 
 #include <cstdint>
@@ -16,24 +16,24 @@ class Evaluation {
   Evaluation(Worker& worker, const DataSplit& data, const TrainOptions& options,
              Communication& communication);
 
-  // Gives all workers the mean of what their forward passes have measured, such as the running
-  // means of batch norms. Each has seen its own part of the batches; what is tested and saved must
-  // not depend on the rank.
+  // Averages over the workers what their forward passes have measured, such as the running means of
+  // batch norms. Each worker has seen different samples, but what is tested and saved must not
+  // depend on the rank.
   void average_statistics();
 
   struct Result {
-    std::vector<double> losses;  // the means over the batches of the iterations
+    std::vector<double> losses;  // per iteration, the mean over the batch
     double accuracy = 0;
     std::optional<double> objective;  // with --objective: the loss over the whole training set
 
     double mean_loss() const;
   };
-  // All workers call together, with their parts of the losses since the last test. Lets the servers
-  // go on, which wait while the workers test.
+  // Every worker calls it with its parts of the losses since the last test. Afterwards it resumes
+  // the servers, which wait while the workers test.
   Result operator()(std::vector<double> losses);
 
  private:
-  // Of this worker's part; without images that cannot be read and are left out.
+  // This worker's part of the test set, without images that cannot be decoded.
   struct Tested {
     std::int64_t samples = 0, correct = 0;
   };

@@ -18,11 +18,11 @@ Lock try_lock(const Descriptor& file) {
 }
 
 LockedFile open_locked(const std::filesystem::path& path, int flags) {
-  constexpr int kMostTries = 100;  // where files do not keep their numbers, it is never there
+  constexpr int kMostTries = 100;  // on file systems with unstable inodes is_at_path() stays false
   for (int tries = 1;; ++tries) {
     Descriptor file(path, O_WRONLY | O_CREAT | flags);
     const Lock lock = try_lock(file);
-    // Whoever held the lock may have removed the file before it let go.
+    // The previous holder may have removed the file before it released the lock.
     if (lock != Lock::held || file.is_at_path() || tries == kMostTries)
       return {std::move(file), lock};
   }

@@ -1,7 +1,7 @@
-// Files that one process at a time may write. A lock is on the open file (flock): it ends with the
-// process that holds it, however that ends, and on a shared file system it holds for all machines.
-// So it tells what a process's number in a file's name cannot: numbers are given out again, and
-// another machine has its own.
+// Files that only one process at a time may write. The lock is on the open file (flock). It ends
+// when its process ends, for whatever reason, and on a shared file system it holds for all
+// machines. A process id in a file's name could not do that: ids are reused, and each machine has
+// its own.
 #pragma once
 
 #include <filesystem>
@@ -13,20 +13,21 @@ namespace tandem {
 enum class Lock {
   held,       // until the descriptor is closed
   elsewhere,  // another process has it
-  unknown     // it is no regular file, or its file system has no locks
+  unknown     // not a regular file, or its file system has no locks
 };
 
 Lock try_lock(const Descriptor& file);
 
-// A file that is open for writing, and locked unless another process has locked it.
+// A file that is open for writing. It is locked unless another process holds the lock.
 struct LockedFile {
   Descriptor file;
   Lock lock;
 };
-// Makes the file if it is not there. `flags` are further ones of open().
+// Creates the file if needed. `flags` are added to those of open().
 LockedFile open_locked(const std::filesystem::path& path, int flags = 0);
 
-// A file that does nothing but say that somebody is at work beside it. It goes away at the end.
+// An empty file whose lock shows that a process is using the path next to it. The destructor
+// removes it.
 class LockFile {
  public:
   explicit LockFile(const std::filesystem::path& path) : locked_(open_locked(path)) {}

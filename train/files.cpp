@@ -23,7 +23,7 @@ fs::path folder_of(const fs::path& path) {
   return path.has_parent_path() ? path.parent_path() : fs::path(".");
 }
 
-// Pipes and devices, and what stands for an open file, cannot be replaced by a new file.
+// Pipes, devices and paths to open descriptors cannot be replaced by a new file.
 bool is_written_directly(const fs::path& path) {
   for (const char* open_files : {"/dev/std", "/dev/fd/", "/proc/"})
     if (path.string().starts_with(open_files)) return true;
@@ -32,10 +32,10 @@ bool is_written_directly(const fs::path& path) {
   return fs::exists(status) && !fs::is_regular_file(status);
 }
 
-// Where the bytes really go: a link is followed, not replaced, also where it leads to a file that
-// is not there yet.
+// The file that is really written. Links are followed, not replaced, even if the file does not
+// exist yet.
 fs::path destination(const fs::path& path) {
-  constexpr int kMostLinks = 40;  // as the system has it
+  constexpr int kMostLinks = 40;  // Linux's limit
   std::error_code error;
   fs::path end = fs::absolute(path, error);
   for (int link = 0; link < kMostLinks && fs::is_symlink(fs::symlink_status(end, error)); ++link)
@@ -44,7 +44,7 @@ fs::path destination(const fs::path& path) {
   return error ? path : real;
 }
 
-// A temporary file is named after the file that it will replace, with this and a number behind it.
+// The name of a temporary file is the target's, followed by this and a number.
 constexpr const char* kTemporary = ".tandem-tmp-";
 
 bool is_temporary_of(const fs::path& target, const std::string& name) {
@@ -53,8 +53,8 @@ bool is_temporary_of(const fs::path& target, const std::string& name) {
          name.find_first_not_of("0123456789", begin.size()) == std::string::npos;
 }
 
-// Removes what runs that were killed have left beside the target. A run that is still at work has
-// locked its file, on whatever machine it is.
+// Removes the temporary files that killed runs have left next to the target. A run that is still
+// alive holds a lock on its file, on any machine.
 void remove_leftovers(const fs::path& target) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder_of(target), error)) {
@@ -66,12 +66,12 @@ void remove_leftovers(const fs::path& target) {
     try {
       const Descriptor file(entry.path(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK);
       if (try_lock(file) == Lock::held && file.is_at_path()) ::unlink(file.path().c_str());
-    } catch (const FileError&) {  // it is gone, or not for us to remove
+    } catch (const FileError&) {  // already gone, or no permission
     }
   }
 }
 
-// A new, locked file beside the target. Throws SystemError.
+// A new, locked file next to the target. Throws SystemError.
 Descriptor make_temporary(const fs::path& target) {
   remove_leftovers(target);
   for (auto number = static_cast<std::uint64_t>(::getpid());; ++number) {
@@ -79,7 +79,7 @@ Descriptor make_temporary(const fs::path& target) {
     path += kTemporary + std::to_string(number);
     try {
       LockedFile made = open_locked(path, O_EXCL);
-      // Another run may have taken it for a leftover before it was locked.
+      // Another run may have locked it as a leftover, before this one could.
       if (made.lock != Lock::elsewhere) return std::move(made.file);
     } catch (const FileError& e) {
       if (e.code != EEXIST) throw;
@@ -87,7 +87,7 @@ Descriptor make_temporary(const fs::path& target) {
   }
 }
 
-// The permission bits decide for root, too, who could write to any file.
+// Checks the permission bits, because root may write to any file.
 bool is_read_only(const fs::path& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
@@ -119,7 +119,7 @@ void check_permission(const std::string& option, const fs::path& path) {
 
 void check_writable(const std::string& option, const fs::path& path) {
   std::error_code error;
-  // To open a pipe and close it again would be its end for whoever reads it.
+  // Opening and closing a pipe would end the stream for its reader.
   if (is_standard_output(path) || fs::is_fifo(path, error)) return;
   check_permission(option, path);
   try {
@@ -147,7 +147,7 @@ void write_file(const fs::path& path, std::span<const std::span<const std::byte>
   try {
     for (const auto& piece : pieces) file.write(piece);
     file.sync();
-    // Before it is closed, which lets go of the lock.
+    // Renames before closing, because closing releases the lock.
     if (::rename(file.path().c_str(), target.c_str()) != 0)
       throw SystemError("cannot rename {} to {}: {}", file.path().string(), target.string(),
                         std::strerror(errno));

@@ -24,7 +24,8 @@ std::uint64_t add_to_hash(std::uint64_t hash, const std::vector<T>& values) {
   return hash_of(std::as_bytes(std::span(values)), hash);
 }
 
-// Of one half of the data: the labels, and a hash of all that the features depend on.
+// The training or the test half of the data: the labels, and a hash of all that the features depend
+// on.
 struct Half {
   const Dataset& images;
   std::vector<std::int32_t> labels = {};
@@ -65,8 +66,8 @@ std::vector<float> compute(const std::shared_ptr<const Dataset>& images,
   return all;
 }
 
-// A cache file holds a hash of the values, then the values of the training and of the test half.
-// One that is damaged, or of another size, is made again.
+// A cache file holds a hash of the values, then the values of the training half and of the test
+// half. A damaged file, or one of another size, is rewritten.
 bool find(const fs::path& file, std::vector<float>& train, std::vector<float>& test) {
   std::error_code error;
   const std::size_t bytes = (train.size() + test.size()) * sizeof(float);
@@ -87,7 +88,8 @@ bool find(const fs::path& file, std::vector<float>& train, std::vector<float>& t
   return true;
 }
 
-// The folder keeps the newest few: training another net leaves files that nobody asks for again.
+// Keeps only the newest files of the folder: files of nets that are no longer trained would pile
+// up.
 void remove_old_files(const fs::path& folder) {
   constexpr std::size_t kKept = 8;
   std::vector<std::pair<fs::file_time_type, fs::path>> files;
@@ -98,7 +100,7 @@ void remove_old_files(const fs::path& folder) {
   for (std::size_t i = kKept; i < files.size(); ++i) fs::remove(files[i].second);
 }
 
-// The cache only saves time: where it cannot be written, nothing is kept.
+// The cache only saves time, so failing to write it is not an error.
 void keep(const fs::path& file, const std::vector<float>& train, const std::vector<float>& test) {
   const std::uint64_t hash = add_to_hash(add_to_hash(kHashOfNothing, train), test);
   const std::span<const std::byte> pieces[] = {std::as_bytes(std::span(&hash, 1)),

@@ -1,4 +1,4 @@
-// What rank 0 learns from the others at the end of a run.
+// What rank 0 collects from the others at the end of a run.
 #pragma once
 
 #include <set>
@@ -11,12 +11,12 @@
 
 namespace tandem {
 
-// What every rank has measured, servers too; empty but on rank 0. `own` says what kind of rank this
-// is, `compute` has the spans of its compute thread.
+// What every rank has measured, servers included. Empty on all ranks except rank 0. `own` says what
+// kind of rank this is; `compute` has the spans of its compute thread.
 std::vector<RankReport> gather_reports(Communication& communication, RankReport own,
                                        const Spans& compute);
 
-// The images that any worker has skipped; complete on rank 0.
+// The images that any worker has skipped. Complete on rank 0 only.
 std::set<std::string> gather_skipped(Communication& communication, int workers,
                                      const DataSplit& data);
 

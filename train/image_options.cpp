@@ -16,7 +16,7 @@ DataSplit open(const std::string& data, const ImageFolderOptions& options) {
   if (data != "synthetic" && (!data.empty() || there))
     return open_image_folder(there ? kDefaultFolder : data, options);
   if (options.skip_bad_images)
-    throw UserError("--skip-bad-images needs a folder of images as --data");
+    throw UserError("--skip-bad-images needs --data with a folder of images");
   DataSplit split = synthetic_imagenet(options.image_size);
   if (data.empty())
     split.description += fmt::format(", as there is no {} (see --data)", kDefaultFolder);
@@ -33,20 +33,20 @@ std::vector<OwnOption> ImageOptions::own() {
            .most = 4096},
           {.name = "--skip-bad-images",
            .value = &skip_bad_images,
-           .help = "Do not end the run where an image cannot be read:\n"
-                   "train on the next one in its place, test without it,\n"
-                   "and list such images at the end"},
+           .help = "Continue if an image cannot be read: train on the\n"
+                   "next one in its place, test without it, and list\n"
+                   "such images at the end"},
           {.name = "--max-pixels",
            .value = &max_pixels,
            .value_name = "N",
-           .help = "Do not decode images of more pixels than this, which\n"
-                   "take up to 32 bytes each. Default: 64000000",
+           .help = "Do not decode images with more pixels than this; a\n"
+                   "pixel takes up to 32 bytes. Default: 64000000",
            .most = 1 << 30},
           {.name = "--loader-threads",
            .value = &loader_threads,
            .value_name = "N",
            .help = "Threads that read images, for all workers together.\n"
-                   "Default: what suits the data and this machine",
+                   "Default: depends on the data and this machine",
            .most = 1024,
            .ranks_differ = true}};
 }

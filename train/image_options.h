@@ -1,4 +1,5 @@
-// What the applications for photographs share: where the images come from, and how they are read.
+// Options that the programs for photographs share: where the images come from, and how they are
+// read.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +12,12 @@
 namespace tandem {
 
 struct ImageOptions {
-  std::int64_t image_size = 0;  // pixels each way; 0: 224
+  std::int64_t image_size = 0;  // width and height in pixels; 0: 224
   bool skip_bad_images = false;
   std::int64_t max_pixels = 0;      // of an image file; 0: kMaxPixels
-  std::int64_t loader_threads = 0;  // 0: as many as suit the set
+  std::int64_t loader_threads = 0;  // 0: chosen for the data set
 
-  std::vector<OwnOption> own();  // for AppHelp; `this` must stay where it is
+  std::vector<OwnOption> own();  // for AppHelp; they point into `this`
 };
 
 inline constexpr const char* kImagesHelp =
@@ -25,8 +26,8 @@ inline constexpr const char* kImagesHelp =
     "Default: datasets/imagenet if it exists, else\n"
     "synthetic";
 
-// What --data means for photographs: a folder, "synthetic", or, when empty, datasets/imagenet if it
-// is there, else synthetic. Throws UserError for what is missing or does not go together.
+// Opens what --data names: a folder, "synthetic", or, if empty, datasets/imagenet if it exists and
+// synthetic otherwise. Throws UserError if files are missing or options contradict each other.
 DataSplit open_images(const std::string& data, const ImageOptions& options);
 
 }  // namespace tandem

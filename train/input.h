@@ -8,17 +8,17 @@
 
 namespace tandem {
 
-// Brings batches from the loader to where the worker computes: always into the same tensors for the
-// same sizes, because a recorded step reads those. Where the host itself computes, nothing moves.
+// Copies batches from the loader to the worker's device. Batches of the same size always go into
+// the same tensors, because a recorded step reads from those addresses. On a CPU nothing is copied.
 class Input {
  public:
-  // `images` is the type that images become. Where a device is fed, they come as bytes, or as f32.
+  // `images` is the dtype that images get. The loader's images are bytes or f32.
   Input(const Device& device, Dtype images, const Normalisation& normalisation)
       : device_(device),
         dtype_(images),
         feed_(device.backend().make_feed(byte_scale(normalisation))) {}
 
-  // Valid until the next call; the loader's batch may go.
+  // The result is valid until the next call. `from` need not stay alive.
   Batch bring(const Batch& from);
 
  private:

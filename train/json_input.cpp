@@ -10,7 +10,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-// How deep arrays and objects are nested, as far as the text is JSON.
+// How deeply arrays and objects are nested, in valid JSON.
 int depth_of(std::string_view text) {
   int depth = 0, deepest = 0;
   bool quoted = false;
@@ -30,8 +30,8 @@ int depth_of(std::string_view text) {
 
 }  // namespace
 
-// A callback that stops the library at a depth would do, too, but with one it takes time that grows
-// with the square of an array's length.
+// Checks the depth first, because the library's parser callback, which could also stop it, makes
+// parsing quadratic in an array's length.
 Json parse_json(const std::string& text) {
   constexpr int kMostDepth = 16;
   if (depth_of(text) > kMostDepth)
@@ -47,7 +47,7 @@ std::string shown(std::string_view text, std::size_t most) {
   const bool cut = text.size() > most;
   if (cut) {
     text = text.substr(0, most);
-    // A character of UTF-8 is not cut in two.
+    // Does not cut a UTF-8 character in two.
     constexpr unsigned char kContinuationBits = 0xC0, kContinuation = 0x80;
     while (!text.empty() &&
            (static_cast<unsigned char>(text.back()) & kContinuationBits) == kContinuation)

@@ -1,4 +1,4 @@
-// Reading JSON out of a file that anybody may have made, and showing what is wrong with it.
+// Reads JSON from files of unknown origin, and shows what is wrong with them.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -7,14 +7,14 @@
 
 namespace tandem {
 
-// Throws UserError, which does not name the file, if the text is not JSON or has arrays and objects
-// nested more deeply than any format of ours. (Reading an ordered_json instead takes time that
-// grows with the square of an object's names.)
+// Throws UserError, which does not name the file, if the text is not JSON or nests arrays and
+// objects more deeply than any of our formats. (Parsing into an ordered_json instead would take
+// time quadratic in the number of an object's names.)
 nlohmann::json parse_json(const std::string& text);
 
-// For a message: on one line, without control characters, and cut where it is long.
+// For a message: one line, without control characters, truncated to `most` bytes.
 std::string shown(std::string_view text, std::size_t most = 80);
-// The same of a value; arrays and objects are only called so.
+// The same for a value. Arrays and objects are only named as such.
 std::string shown_value(const nlohmann::json& value);
 
 }  // namespace tandem

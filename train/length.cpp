@@ -9,7 +9,7 @@ namespace tandem {
 
 Length::Length(const DataSplit& data, const TrainOptions& o) {
   const BatchPlan plan{.samples = data.train->size(), .batch = o.batch, .drop_last = true};
-  // A set smaller than a batch is only tested.
+  // With a set smaller than a batch nothing is trained, only tested.
   iterations_per_epoch = std::max<std::int64_t>(1, plan.batches_per_epoch());
   iterations = o.iterations > 0 ? o.iterations : o.epochs * iterations_per_epoch;
   iterations_per_test = o.test_every > 0 ? o.test_every : iterations_per_epoch;

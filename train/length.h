@@ -1,4 +1,4 @@
-// How long a run is, and when it stops to test.
+// How long a run is, and when it tests.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ struct Length {
 
   std::int64_t iterations, iterations_per_epoch, iterations_per_test;
   std::int64_t warmup;  // iterations of d-sync before the pipeline opens
-  // The first iterations allocate memory and let libraries choose algorithms. Their times do not
-  // count.
+  // The first iterations allocate memory and let libraries choose algorithms. Their times are not
+  // counted.
   std::int64_t cold;
 
   // The epoch of an iteration; both are counted from 1.

@@ -66,7 +66,7 @@ void Metrics::test(std::int64_t epoch, std::int64_t iteration, double train_loss
   } catch (const FileError&) {
     try {
       if (shortens_) locked_->file.truncate(written_);
-    } catch (const FileError&) {  // then half a line is its end
+    } catch (const FileError&) {  // then the file ends with half a line
     }
     throw;
   }

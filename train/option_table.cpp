@@ -43,7 +43,7 @@ std::vector<OptionRow> make_table() {
   using rules::one_of, rules::whole;
   using O = TrainOptions;
   constexpr auto kDiffer = Ranks::differ;
-  // The ranks compare in this order: what others follow from comes first.
+  // The ranks compare options in this order. Options that determine others come first.
   return {
       {.name = "--algo", .member = &O::algo, .rule = one_of(strategy_names()), .unset = ""},
       {.name = "--workers", .member = &O::workers, .rule = whole(1, 1024), .unset = "0"},
@@ -88,8 +88,8 @@ std::vector<OptionRow> make_table() {
       {.name = "--lr-warmup-iterations",
        .member = &O::lr_warmup_iterations,
        .rule = whole(0, kBillion)},
-      // Paths may differ from machine to machine. What is in the files must not: the ranks compare
-      // the data and the weights that they begin with.
+      // Paths may differ between machines. The contents must not: the ranks compare data and
+      // initial weights.
       {.name = "--data", .member = &O::data, .ranks = kDiffer},
       {.name = "--load", .member = &O::load, .ranks = kDiffer},
       {.name = "--save", .member = &O::save, .ranks = kDiffer},

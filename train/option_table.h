@@ -1,8 +1,8 @@
-// The options that every training program shares, in one list; those of single algorithms are in
-// dist/strategies.cpp. The command line (options.cpp), the
-// checks of train() (check_options.cpp), the comparison of the ranks (agreement.cpp) and the
-// summary go by it: an option that is in the list is nowhere forgotten, and the command line
-// refuses to start with one that is not.
+// The options that every training program shares, in one list. Those of single algorithms are in
+// dist/strategies.cpp. The command line (options.cpp), the checks of train() (check_options.cpp),
+// the comparison of the ranks (agreement.cpp) and the summary all use this list, so that none of
+// them can miss an option. A program does not start if the command line lacks an option of the
+// list.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@
 
 namespace tandem {
 
-// What ranks of one job may do with an option.
+// Whether the ranks of a job must agree on an option.
 enum class Ranks {
-  agree,   // it influences the result, or what ranks say to each other
-  differ,  // it concerns a rank alone: its cores, its files, its patience
+  agree,   // it changes the result or the messages between ranks
+  differ,  // it concerns one rank only: its cores, files or timeouts
 };
 
 struct OptionRow {
@@ -28,11 +28,11 @@ struct OptionRow {
                std::uint64_t TrainOptions::*, double TrainOptions::*, std::string TrainOptions::*>
       member;
   Ranks ranks = Ranks::agree;
-  std::optional<Rule> rule = {};  // none: every value will do
-  // The value that means: not given. The command line does not take it.
+  std::optional<Rule> rule = {};  // none: any value is allowed
+  // The value that means "not given". The command line does not accept it.
   std::optional<std::string> unset = {};
 
-  // The value in plain decimal; "none" for what is not given, "on" or "off" for a flag.
+  // The value in plain decimal; "none" if not given; "on" or "off" for a flag.
   std::string text(const TrainOptions& options) const;
   bool given(const TrainOptions& options) const;
 };
@@ -40,8 +40,8 @@ struct OptionRow {
 const std::vector<OptionRow>& option_table();
 const OptionRow& option_row(const std::string& name);
 
-// What the value of an option of some algorithms must be. (Those are listed in
-// dist/strategies.cpp.)
+// The rule for the value of an option that only some algorithms have. (dist/strategies.cpp lists
+// them.)
 Rule rule_of(const StrategyOption& option);
 
 // "--skip-bad-images" is skip_bad_images in the summary.

@@ -47,10 +47,10 @@ std::string algo_help() {
   std::string names;
   for (const StrategyInfo& info : all_strategies())
     names += fmt::format("{}{}: {}", names.empty() ? "" : "; ", info.name, info.help);
-  return wrapped(
-      fmt::format("How gradients become updates. {}. Default: {}, or {} for several "
-                  "workers",
-                  names, default_strategy(1).name, default_strategy(2).name));
+  return wrapped(fmt::format(
+      "The algorithm that turns gradients into updates. {}. Default: {}, or {} for several "
+      "workers",
+      names, default_strategy(1).name, default_strategy(2).name));
 }
 
 void add_strategy_option(CLI::App& app, const char* group, const StrategyOption& option,
@@ -64,7 +64,7 @@ void add_strategy_option(CLI::App& app, const char* group, const StrategyOption&
       ->transform(validator(rule_of(option)));
 }
 
-// The options of one heading of --help.
+// The options under one heading of --help.
 class Group {
  public:
   Group(CLI::App& app, TrainOptions& options, const char* name)
@@ -116,13 +116,14 @@ void add_options(CLI::App& app, const AppHelp& about, TrainOptions& o) {
   optimizer("--lr", "X", "Learning rate");
   optimizer("--momentum", "X", "0 for plain SGD");
   optimizer("--nesterov", "", "Nesterov's variant of momentum");
-  optimizer("--weight-decay", "X", "Times the weight, added to the gradient");
+  optimizer("--weight-decay", "X", "X times the weight is added to the gradient");
   optimizer("--lr-schedule", "NAME",
-            "constant; step: multiplied by --lr-step-factor\n"
+            "constant; step: multiply by --lr-step-factor\n"
             "every --lr-step-epochs; cosine: falls to 0 at the end");
   optimizer("--lr-step-epochs", "N", "See --lr-schedule");
   optimizer("--lr-step-factor", "X", "See --lr-schedule");
-  optimizer("--lr-warmup-iterations", "N", "Begin with a linear rise of the rate");
+  optimizer("--lr-warmup-iterations", "N",
+            "Increase the rate linearly over the first N iterations");
 
   const Group workers(app, o, "Workers");
   workers("--algo", "NAME", algo_help().c_str());
@@ -130,14 +131,14 @@ void add_options(CLI::App& app, const AppHelp& about, TrainOptions& o) {
           "Model replicas that share every batch, as threads of\n"
           "this process. If a batch does not divide evenly, the\n"
           "first workers take one sample more; all samples have\n"
-          "equal weight. Default: 1; under mpiexec its processes");
+          "equal weight. Default: 1; under mpiexec, its processes");
   for (const StrategyOption& option : strategy_options())
     add_strategy_option(app, "Workers", option, o.algo_options);
   workers("--compress", "NAME",
-          "Gradients on the wire. none: f32; trunc16: the high\n"
+          "How gradients are sent. none: f32; trunc16: the high\n"
           "16 bits of each; quant8: 8 bits, scaled per block");
   workers("--link", "SPEED",
-          "Slow the network down to that of real machines: none,\n"
+          "Slow the network down to a real one's speed: none,\n"
           "1gbe, 10gbe, 25gbe, 100gbe, or RATE[/LATENCY] such as\n"
           "2.5gbit/80us");
   workers("--verify-every", "N",
@@ -168,41 +169,41 @@ void add_options(CLI::App& app, const AppHelp& about, TrainOptions& o) {
   const Group files(app, o, "Files");
   files("--data", "DIR|synthetic", about.data.c_str());
   files("--load", "FILE",
-        "Begin with these weights (safetensors of F32, F16,\n"
+        "Start from these weights (safetensors of F32, F16,\n"
         "BF16 or F64)");
   files("--save", "FILE",
         "Write the final weights (safetensors; PyTorch's names).\n"
         "Here and below, - is standard output; progress output\n"
         "then goes to stderr");
-  files("--metrics", "FILE", "Write loss, rate and times per iteration (JSON lines)");
+  files("--metrics", "FILE", "Write loss, rate and time of each iteration (JSON lines)");
   files("--summary", "FILE", "Write the results (one JSON object)");
   files("--trace", "FILE",
         "Write the timeline of all threads (Chrome's format;\n"
         "open it with ui.perfetto.dev)");
-  files("--timeline", "", "Print two iterations of worker 0 as letters at the end");
+  files("--timeline", "", "At the end, print two iterations of worker 0 as letters");
   files("--quiet", "", "Print only errors");
 
   for (const OptionRow& row : option_table())
     require(app.get_option_no_throw(row.name) != nullptr, "{} cannot be given", row.name);
 }
 
-// Refuses what was given and nothing would use.
+// Refuses options that were given but have no effect.
 void check_use(const TrainOptions& o, const CLI::App& app) {
   const auto given = [&](const std::string& option) { return app.count(option) > 0; };
   const StrategyInfo& algo = strategy_named(o.algo);
   const auto refuse = [&](const std::string& option, bool means_something) {
     if (given(option) && !means_something)
-      throw UserError("{} means nothing to --algo {}", option, o.algo);
+      throw UserError("{} has no effect with --algo {}", option, o.algo);
   };
   for (const StrategyOption& option : strategy_options())
     refuse(option.name, algo.has_option(option.name));
   for (const char* option : {"--compress", "--link", "--verify-every"})
     refuse(option, algo.distributed());
   if (o.device == "cpu" && given("--graphs"))
-    throw UserError("--graphs means nothing to --device cpu");
-  if (o.timeline && o.quiet) throw UserError("--timeline and --quiet exclude each other");
+    throw UserError("--graphs has no effect with --device cpu");
+  if (o.timeline && o.quiet) throw UserError("--timeline and --quiet cannot be used together");
   if (given("--iterations") && given("--epochs"))
-    throw UserError("--iterations and --epochs exclude each other");
+    throw UserError("--iterations and --epochs cannot be used together");
 }
 
 }  // namespace

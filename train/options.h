@@ -1,8 +1,7 @@
-// The options that every training program shares. A program may fill them in itself: train() checks
-// them (check_options.h), and those that are left alone just work. What the command line refuses
-// besides are options that were given though nothing would use them, such as --pipe-k of d-sync:
-// only there can a value that was given be told from the default. train() pays no attention to
-// them.
+// The options that every training program shares. A program may also set them itself: train()
+// checks them (check_options.h), and the defaults work. Beyond that, the command line refuses
+// options that were given but have no effect, such as --pipe-k with d-sync. Only the command line
+// can tell a given value from the default; train() ignores such options.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +14,7 @@
 
 namespace tandem {
 
-// Of TrainOptions::verify_every.
+// For TrainOptions::verify_every.
 inline constexpr std::int64_t kAtEveryTest = -1;
 
 // Every field but `algo_options` and `own` has a row in option_table.cpp.
@@ -42,27 +41,27 @@ struct TrainOptions {
   // Device
   std::string device = "cpu";
   std::string precision = "fp32";
-  std::string graphs = "on";  // of a GPU: steps are recorded and replayed
+  std::string graphs = "on";  // on a GPU: record steps and replay them
   bool deterministic = false;
 
   // Workers
   std::string algo;  // empty: single for one worker, d-sync for several
-  int workers = 0;   // 0: one; under mpiexec, its processes without the servers
+  int workers = 0;   // 0: one; under mpiexec, the number of processes less the servers
   // Options that only some algorithms have, such as {"--pipe-k", 3}: see dist/strategies.cpp.
   StrategyOptions algo_options = {};
   std::string compress = "none";
   std::string link = "none";
-  // After how many iterations the workers compare their weights, and at the end; 0: never.
+  // The workers compare their weights every so many iterations and at the end. 0: never.
   std::int64_t verify_every = kAtEveryTest;
   double stall_timeout = 60;  // seconds
   int threads = 0;            // per worker; 0: the machine's cores shared by the workers
 
   // Files
-  std::string data;  // empty: what is there, see the application
+  std::string data;  // empty: the application's default
   std::string load, save, metrics, summary, trace;
   bool timeline = false, quiet = false;
 
-  // The application's own, by name, as the summary shows them.
+  // The application's own options, by their names in the summary.
   struct Own {
     std::variant<bool, std::int64_t, std::string> value;
     bool ranks_differ = false;  // whether ranks may have different values
@@ -75,25 +74,25 @@ struct TrainOptions {
 // An option that only one application has.
 struct OwnOption {
   std::string name;  // "--depth"
-  // Where it goes; holds the default. 0 and "" are defaults that --help does not show.
+  // The variable to set; it holds the default. --help does not show the defaults 0 and "".
   std::variant<bool*, std::int64_t*, std::string*> value;
   std::string value_name;                    // "N"
   std::string help;                          // lines of 55 characters at most
-  std::vector<std::string> choices = {};     // that a text is one of; empty: all will do
-  std::int64_t least = 1, most = 1'000'000;  // of a number
-  bool ranks_differ = false;                 // a path, or what does not change the result
+  std::vector<std::string> choices = {};     // allowed values of a string; empty: any
+  std::int64_t least = 1, most = 1'000'000;  // allowed range of a number
+  bool ranks_differ = false;  // for a path, or an option that does not change the result
 };
 
-// What --help says of an application.
+// The parts of --help that differ between applications.
 struct AppHelp {
   std::string about;
-  std::string data;  // of --data
+  std::string data;  // for --data
   std::vector<OwnOption> own = {};
 };
 
 // Reads the command line into `options`, which hold the application's defaults, and into the
-// application's own. Returns false if --help or --version was asked for and shown. Throws
-// UserError, naming the option, for what makes no sense.
+// application's own options. Returns false after --help or --version, which it has printed. Throws
+// UserError, which names the option.
 bool parse_options(int argc, char** argv, const AppHelp& help, TrainOptions& options);
 
 }  // namespace tandem

@@ -15,7 +15,7 @@
 namespace tandem {
 namespace {
 
-using File = std::pair<const char*, std::string>;  // the option and what it says
+using File = std::pair<const char*, std::string>;  // the option and its value
 
 std::array<File, 4> outputs_of(const TrainOptions& o) {
   return {{{"--save", o.save},
@@ -49,12 +49,11 @@ void check_different(const TrainOptions& o, const std::string& features) {
                         written, input);
 }
 
-// The options, once all of them are known to make sense together.
+// Checks the options. Returns them if they are consistent.
 const TrainOptions& checked(const TrainOptions& o, const std::string& features) {
   check_different(o, features);
   if (is_standard_output(o.save) && ::isatty(STDOUT_FILENO) == 1)
-    throw UserError("--save {}: weights are no text for a terminal; send standard output to a file",
-                    o.save);
+    throw UserError("--save {}: weights are not text; redirect standard output to a file", o.save);
   for (const auto& [option, file] : outputs_of(o))
     if (!file.empty() && option != std::string_view("--metrics")) check_writable(option, file);
   return o;

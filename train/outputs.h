@@ -1,6 +1,6 @@
-// All that a run writes, by its first rank: text for a person, --metrics while it trains, and at
-// the end --save, --summary and --trace. None of them, when it fails, takes the training or another
-// one with it.
+// All that a run writes, on its first rank: text for a person, --metrics during training, and
+// --save, --summary and --trace at the end. If one output fails, training and the other outputs go
+// on.
 #pragma once
 
 #include <cstdint>
@@ -18,24 +18,24 @@ namespace tandem {
 
 class Outputs {
  public:
-  // Throws UserError, before there is anything to lose, if a file cannot be written, if two outputs
-  // are one file, or if one would overwrite what is read (--load, or `features`, which only the
-  // weights may replace).
+  // Throws UserError, before any work is done, if a file cannot be written, if two outputs are the
+  // same file, or if an output would overwrite an input (--load, or `features`, which only --save
+  // may replace).
   Outputs(const std::string& app, const TrainOptions& options, const std::string& features);
 
-  // Training begins: from here on, earlier metrics are gone.
+  // Call when training begins. Clears earlier metrics.
   void begin();
-  // For a person, unless --quiet; on stderr if standard output is for one of the files.
+  // Prints for a person, unless --quiet. Goes to stderr if an output file is standard output.
   void say(const std::string& text);
 
-  // As Metrics has them.
+  // As in Metrics.
   void iteration(std::int64_t iteration, std::int64_t epoch, double loss, double lr, double ms);
   void test(std::int64_t epoch, std::int64_t iteration, double train_loss, double test_accuracy,
             std::optional<double> objective, double wall_s);
 
-  // Writes what comes at the end, the weights first.
+  // Writes the outputs of the end of a run, weights first.
   void finish(const Summary& summary, const ParameterSet& weights);
-  // Throws SystemError with all that could not be written.
+  // Throws SystemError, which lists all outputs that could not be written.
   void throw_if_any_failed() const { failures_.throw_if_any(); }
 
  private:

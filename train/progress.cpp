@@ -46,7 +46,7 @@ void Progress::step(std::int64_t iteration, double loss, double samples_per_s) {
                                  kWidth - filled, 100 * share, loss);
   if (accuracy_ >= 0) line += fmt::format("  test {:.2f}%", 100 * accuracy_);
   line += fmt::format("  {:.0f} samples/s  {} left", samples_per_s, duration(left));
-  line.resize(std::min(line.size(), terminal_width() - 1));  // a wrapped line could not be cleared
+  line.resize(std::min(line.size(), terminal_width() - 1));  // a wrapped line cannot be cleared
   clear_bar();
   std::fputs(line.c_str(), stderr);
   std::fflush(stderr);

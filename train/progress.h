@@ -1,4 +1,4 @@
-// What a person sees while training runs: a bar on a terminal, and a line per test anywhere.
+// Progress during training: a bar on a terminal, and one line per test.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,16 @@ namespace tandem {
 
 class Progress {
  public:
-  // `epochs` is 0 where tests do not go by epochs. `say` gets the lines that stay.
+  // `epochs` is 0 if tests are not at the ends of epochs. `say` prints the lines per test.
   Progress(bool quiet, std::int64_t iterations, std::int64_t epochs,
            std::function<void(const std::string&)> say);
   ~Progress() { clear_bar(); }
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // Draws the bar anew, a few times a second at most.
+  // Redraws the bar, at most ten times a second.
   void step(std::int64_t iteration, double loss, double samples_per_s);
-  // Replaces the bar by a line that stays.
+  // Replaces the bar with a permanent line.
   void test(std::int64_t iteration, std::int64_t epoch, double train_loss, double test_accuracy,
             double samples_per_s);
 
@@ -32,7 +32,7 @@ class Progress {
   std::int64_t iterations_, epochs_;
   std::function<void(const std::string&)> say_;
   Clock::time_point begin_, drawn_;
-  double accuracy_ = -1;  // of the last test, once there is one
+  double accuracy_ = -1;  // of the last test; negative before the first
 };
 
 }  // namespace tandem

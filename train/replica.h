@@ -1,4 +1,4 @@
-// A model's weights and what updates them. Every worker has one, and every parameter server.
+// A model's weights and their optimizer. Every worker and every parameter server has one.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@ namespace tandem {
 
 class Replica {
  public:
-  // Makes the model and loads the weights that the task and the options name.
+  // Creates the model and loads the weights that the task and the options name.
   Replica(const Task& task, const DataSplit& data, const TrainOptions& options,
           const Device& device);
 

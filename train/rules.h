@@ -1,5 +1,5 @@
-// What the value of an option must be. A rule reads the value as text, as the command line has it,
-// so that the same rule serves the command line and options that a program has set.
+// What the value of an option must be. A rule works on the value as text, so that the same rule
+// serves the command line and options that a program has set.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@ namespace tandem {
 
 struct Rule {
   std::string must_be;  // "a whole number from 1 to 64"
-  // Whether it holds for the text. Numbers are replaced by their plain decimal form: 010 is ten.
+  // Whether the text obeys the rule. Replaces a number by its plain decimal form: 010 is ten.
   std::function<bool(std::string& text)> holds;
 
-  // "must be …, not …"; empty if the rule holds.
+  // "must be …, not …"; empty if the text obeys the rule.
   std::string complaint(std::string& text) const;
 };
 

@@ -21,7 +21,7 @@ static_assert(std::endian::native == std::endian::little, "the format is little-
 
 using Json = nlohmann::json;
 
-constexpr std::uint64_t kMostHeaderBytes = 10'000'000;  // a hundred thousand tensors
+constexpr std::uint64_t kMostHeaderBytes = 10'000'000;  // enough for a hundred thousand tensors
 
 template <class T>
 T bits_at(const std::byte* at) {
@@ -36,11 +36,11 @@ float from_bf16(const std::byte* at) {
   return std::bit_cast<float>(std::uint32_t{bits_at<std::uint16_t>(at)} << 16);
 }
 
-// A sign, 5 bits of exponent and 10 of mantissa become a sign, 8 bits and 23.
+// 1 sign bit, 5 exponent bits and 10 mantissa bits become 1, 8 and 23.
 float from_f16(const std::byte* at) {
   const std::uint32_t bits = bits_at<std::uint16_t>(at);
   const std::uint32_t exponent = bits >> 10 & 31, mantissa = bits & 1023;
-  if (exponent == 0) {  // in units of the smallest number
+  if (exponent == 0) {  // subnormal: a multiple of the smallest number
     const float value = static_cast<float>(mantissa) * 0x1p-24f;
     return bits >> 15 ? -value : value;
   }
@@ -60,7 +60,7 @@ void read_all(const std::byte* bytes, std::span<float> values) {
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = from(bytes + i * kBytes);
 }
 
-// How the elements of a tensor are written; read, they all become float.
+// An element type of a file. All become float when read.
 struct ElementType {
   const char* name;
   std::uint64_t bytes;
@@ -71,7 +71,7 @@ constexpr ElementType kElementTypes[] = {{"F32", 4, read_all<4, from_f32>},
                                          {"F16", 2, read_all<2, from_f16>},
                                          {"BF16", 2, read_all<2, from_bf16>},
                                          {"F64", 8, read_all<8, from_f64>}};
-// What PyTorch's batch norms count: passed over.
+// The batch counters of PyTorch's batch norms, which are ignored.
 constexpr ElementType kCounter = {"I64", 8, nullptr};
 
 ElementType element_type(const std::string& tensor, const Json& json) {
@@ -82,7 +82,7 @@ ElementType element_type(const std::string& tensor, const Json& json) {
   throw UserError("its dtype is {}; F32, F16, BF16 and F64 can be read", shown(dtype));
 }
 
-// One tensor's entry in the header; `data_bytes` is the size of the part behind the header.
+// One tensor's entry in the header. `data_bytes` is the number of bytes after the header.
 struct Entry {
   std::string name;
   ElementType type;
@@ -130,7 +130,8 @@ Json parse_object(const std::string& text, const std::string& path) {
   throw UserError("{} has a header that is not a JSON object", path);
 }
 
-// The entries in the order of their data, which they must fill without gaps or overlaps.
+// The entries in the order of their data. Together they must fill the data without gaps or
+// overlaps.
 std::vector<Entry> parse_header(const std::string& text, std::uint64_t data_bytes,
                                 const std::string& path) {
   const Json header = parse_object(text, path);
@@ -160,7 +161,7 @@ std::vector<Entry> parse_header(const std::string& text, std::uint64_t data_byte
 
 void read_exactly(std::ifstream& file, void* to, std::uint64_t bytes, const std::string& path) {
   if (!file.read(static_cast<char*>(to), static_cast<std::streamsize>(bytes)))
-    throw UserError("{} cannot be read to its end", path);
+    throw UserError("{} could not be read completely", path);
 }
 
 }  // namespace
@@ -178,7 +179,7 @@ void write_safetensors(const std::filesystem::path& path, std::span<const NamedA
     offset = end;
   }
   std::string text = header.dump();
-  text.resize((text.size() + 7) / 8 * 8, ' ');  // the elements begin aligned
+  text.resize((text.size() + 7) / 8 * 8, ' ');  // align the elements
   const std::uint64_t length = text.size();
 
   std::vector<std::span<const std::byte>> pieces = {std::as_bytes(std::span(&length, 1)),

@@ -13,7 +13,7 @@
 
 namespace tandem {
 
-// The value below which `share` of the values lie (nearest rank); 0 of none.
+// The value below which `share` of the values lie (nearest rank); 0 if there are none.
 inline double quantile(std::vector<double> values, double share) {
   if (values.empty()) return 0;
   const double rank = std::ceil(share * static_cast<double>(values.size())) - 1;
@@ -24,7 +24,7 @@ inline double quantile(std::vector<double> values, double share) {
   return values[index];
 }
 
-// The middle value, or the mean of the two in the middle; 0 of none.
+// The middle value, or the mean of the two in the middle; 0 if there are none.
 inline double median(std::vector<double> values) {
   if (values.empty()) return 0;
   std::ranges::sort(values);
@@ -32,13 +32,13 @@ inline double median(std::vector<double> values) {
   return values.size() % 2 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-// 0 of none.
+// 0 if there are none.
 inline double mean(const std::vector<double>& values) {
   if (values.empty()) return 0;
   return std::reduce(values.begin(), values.end()) / static_cast<double>(values.size());
 }
 
-// The distance between the ticks of an axis: 1, 2 or 5 times a power of ten, `most` ticks or fewer.
+// The distance between an axis's ticks: 1, 2 or 5 times a power of ten, with at most `most` ticks.
 inline double tick_step(double length, double most) {
   const double power = std::pow(10, std::floor(std::log10(length / most)));
   for (const double factor : {1., 2., 5.})
@@ -46,14 +46,14 @@ inline double tick_step(double length, double most) {
   return 10 * power;
 }
 
-// For people: 5:03, 1:00:00.
+// For people: minutes and seconds, 5:03, or with hours, 1:00:00.
 inline std::string duration(double seconds) {
   const auto whole = static_cast<std::int64_t>(seconds + 0.5);
   if (whole < 3600) return fmt::format("{}:{:02}", whole / 60, whole % 60);
   return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
 }
 
-// The most memory that this process has held, in MB (10⁶ bytes).
+// The peak memory of this process, in MB (10⁶ bytes).
 inline double peak_memory_mb() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);

@@ -43,7 +43,7 @@ Tensor StepRunner::run_directly(const Batch& batch) {
   return loss.value;
 }
 
-// The tensors that a recording keeps make sure that nothing else comes to lie where they are.
+// A recording keeps its tensors, so that their memory is not reused.
 const StepRunner::Recorded& StepRunner::recorded(const Batch& batch) {
   for (const Recorded& r : recordings_)
     if (same_place(r.batch, batch) && same_place(r.gradients, parameters_.gradients())) return r;

@@ -1,6 +1,6 @@
-// Forward and backward of a step, recorded once and replayed, where the device can do that
-// (tensor/device_queue.h). A recording belongs to the memory that it was made with: the batch's,
-// which Input keeps in its place, and the gradient's, of which Pipe-SGD has several in turn.
+// Runs a step's forward and backward passes. If the device can (tensor/device_queue.h), they are
+// recorded once and then replayed. A recording is tied to the memory it used: the batch's, which
+// Input keeps at one address, and the gradient's, of which Pipe-SGD rotates several.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@ class StepRunner {
  public:
   using Forward = std::function<Var(const Batch&)>;
 
-  // `record`: whether to; throws UserError for hooks that need before_use(), which a replay does
-  // not call. `forward` gives the loss. `hooks` hear of gradients in replays too. The references
-  // must outlive the runner.
+  // `record`: whether to record. Throws UserError if the hooks need before_use(), which a replay
+  // does not call. `forward` returns the loss. `hooks` are told of ready gradients in replays too.
+  // The references must outlive the runner.
   StepRunner(bool record, Forward forward, Hooks& hooks, const ParameterSet& parameters, Tape& tape,
              Spans& spans)
       : record_(record),
@@ -32,8 +32,8 @@ class StepRunner {
         spans_(spans) {
     if (record && hooks.needs_before_use())
       throw UserError(
-          "this algorithm waits for the weights of each layer, which a recorded step cannot do; "
-          "give --graphs off");
+          "this algorithm waits for each layer's weights, which a recorded step cannot do; "
+          "use --graphs off");
     tape.set_hooks(&hooks);
   }
 
@@ -49,7 +49,7 @@ class StepRunner {
     Batch batch;
     Tensor gradients, loss;
     std::unique_ptr<Recording> forward, backward;
-    std::vector<Ready> ready;  // in their order
+    std::vector<Ready> ready;  // in the order in which they become ready
   };
 
   Tensor run_directly(const Batch& batch);
@@ -61,7 +61,7 @@ class StepRunner {
   const ParameterSet& parameters_;
   Tape& tape_;
   Spans& spans_;
-  // Some steps are run directly first: libraries choose their algorithms in them.
+  // The first steps are not recorded: libraries choose their algorithms in them.
   int steps_ = 0;
   std::vector<Recorded> recordings_;
 };

@@ -20,7 +20,7 @@ double per_iteration_ms(const Summary& s, double seconds) {
   return s.timed() ? 1e3 * seconds / static_cast<double>(s.timed()) : 0;
 }
 
-// Milliseconds per iteration, by kind of span: what each kind of thread can do.
+// The kinds of spans that each kind of thread has.
 constexpr SpanKind kComputeKinds[] = {SpanKind::data, SpanKind::forward, SpanKind::backward,
                                       SpanKind::update, SpanKind::wait};
 constexpr SpanKind kCommunicationKinds[] = {SpanKind::compress, SpanKind::sum,
@@ -80,7 +80,7 @@ Json ranks_json(const Summary& s) {
   return ranks;
 }
 
-// What a prediction is made from besides options and network.
+// The inputs of the prediction besides options and network.
 Json model_json(const ModelInput& m) {
   return {{"update_s", m.compute.update},     {"forward_s", m.compute.forward},
           {"backward_s", m.compute.backward}, {"gradient_bytes", m.gradient_bytes},
@@ -182,13 +182,13 @@ std::string to_json(const Summary& s) {
                      {"skipped_images", {{"count", s.skipped.size()}, {"first", first_skipped(s)}}},
                      {"peak_memory_mb", peak_memory_mb()},
                      {"weights_hash", s.weights_hash}};
-  // Paths need not be UTF-8, JSON must be.
+  // JSON must be UTF-8, but paths need not be.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 namespace {
 
-// One line per rank, so that stragglers show.
+// One line per rank shows stragglers.
 std::string ranks_text(const Summary& s) {
   std::string text = "\n  ms per iteration  ";
   for (const SpanKind kind : kComputeKinds) text += fmt::format(" {:>8}", name_of(kind));
@@ -198,7 +198,7 @@ std::string ranks_text(const Summary& s) {
   const auto line = [&](const std::string& name, const RankReport& r) {
     text += fmt::format("  {:<18}", name);
     for (const SpanKind kind : kComputeKinds) {
-      const bool on_server = kind == SpanKind::update;  // by the only thread that it has
+      const bool on_server = kind == SpanKind::update;  // on its only thread
       const double seconds = r.server ? r.communication(kind) : r.compute(kind);
       text += r.server && !on_server ? fmt::format(" {:>8}", "")
                                      : fmt::format(" {:>8.2f}", per_iteration_ms(s, seconds));
@@ -212,7 +212,7 @@ std::string ranks_text(const Summary& s) {
     line(fmt::format("{} {}", r.server ? "server, rank" : "worker", r.rank), r);
   if (const auto workers = workers_of(s); workers.size() > 1) {
     line("mean of workers", mean_of(workers));
-    text += fmt::format("  slowest worker: {} (computes {:.2f} ms, the mean is {:.2f})\n",
+    text += fmt::format("  slowest worker: {} (computes for {:.2f} ms; mean {:.2f} ms)\n",
                         slowest(workers).rank, per_iteration_ms(s, slowest(workers).computing()),
                         per_iteration_ms(s, mean_of(workers).computing()));
   }

@@ -1,4 +1,4 @@
-// What a run came to: shown at the end, and written by --summary.
+// The results of a run: shown at the end, and written by --summary.
 #pragma once
 
 #include <cstdint>
@@ -20,24 +20,24 @@ struct Summary {
   std::int64_t parameters = 0;
   std::int64_t iterations = 0;
   std::int64_t warmup = 0;           // iterations of d-sync before the pipeline opens
-  std::int64_t cold = 0;             // first iterations, whose times do not count
+  std::int64_t cold = 0;             // first iterations, whose times are not counted
   double wall_s = 0;                 // training alone; testing is not counted
   std::vector<double> iteration_ms;  // one per iteration
   std::vector<RankReport> ranks;     // workers, then servers; times without cold iterations
-  NetworkCost network;               // measured before the training; zero for one worker alone
+  NetworkCost network;               // measured before training; zero for a single worker
   std::int64_t gradient_count = 0;   // elements of the flat gradient
-  double train_loss = 0;             // mean over the iterations since the test before the last one
+  double train_loss = 0;             // mean over the iterations between the last two tests
   double test_accuracy = 0;
   std::optional<double> objective;  // the loss over the whole training set, with --objective
   std::string weights_hash;
-  std::set<std::string> skipped;  // broken images that were left out, by any worker
+  std::set<std::string> skipped;  // broken images that any worker has left out
 
-  // Iterations that are not cold, how long each took, and what follows from it.
+  // Iterations that are not cold, the time of each, and averages.
   std::int64_t timed() const { return iterations - cold; }
   std::vector<double> timed_ms() const;
   double mean_ms() const;
   double samples_per_s() const;
-  // What the timing model says an iteration takes, and from what; nothing where there is none.
+  // The timing model's prediction for an iteration, if it has one, and its inputs.
   std::optional<double> predicted_s() const;
   ModelInput model() const;
 };

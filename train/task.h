@@ -12,8 +12,8 @@ namespace tandem {
 
 struct Task {
   std::string app;
-  // The model for images [h, w, c], with its initial weights, which depend on the seed alone. Takes
-  // [n, h, w, c] and gives [n, classes] logits.
+  // Makes the model for images [h, w, c], with initial weights that depend on the seed alone. The
+  // model maps [n, h, w, c] to logits [n, classes].
   std::function<std::unique_ptr<Layer>(const Shape& image, std::int64_t classes,
                                        std::uint64_t seed)>
       model;

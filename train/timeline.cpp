@@ -35,7 +35,7 @@ std::map<std::int64_t, Extent> iterations_of(const Events& events) {
   return iterations;
 }
 
-// The part of a run that is shown.
+// The iterations that are shown.
 struct Excerpt {
   std::int64_t first, last;  // iterations
   Extent extent;
@@ -68,9 +68,10 @@ class Drawing {
 
   double ms_per_column() const { return 1e3 * seconds_ / static_cast<double>(columns_); }
 
-  // What a thread did, a letter for what took longest.
+  // One letter per column: what the thread did for most of that time.
   std::string letters(Events events) const {
-    // Spans lie inside each other or apart: inner ones are shorter, and painted over outer ones.
+    // Spans are nested or disjoint. Inner ones are shorter, so they are painted last, over the
+    // outer ones.
     std::ranges::stable_sort(events, std::greater(),
                              [](const Spans::Event& e) { return e.end - e.begin; });
     std::string fine(columns_ * kFine, ' ');
@@ -84,7 +85,7 @@ class Drawing {
     return row;
   }
 
-  // The number of an iteration where it begins; a later one that would touch it is left out.
+  // Writes an iteration's number where it begins, unless the previous one is in the way.
   std::string numbers(const std::map<std::int64_t, Extent>& iterations) const {
     std::string row(columns_, ' ');
     std::ptrdiff_t room = 0;
@@ -95,7 +96,7 @@ class Drawing {
     return row;
   }
 
-  // Milliseconds, at round numbers.
+  // Milliseconds, with ticks at round numbers.
   std::string scale() const {
     const double length = 1e3 * seconds_;
     const double step = tick_step(length, 6);
@@ -110,7 +111,7 @@ class Drawing {
  private:
   static constexpr std::size_t kFine = 16;  // points in time per letter
 
-  // Of `size` places, the one that stands for a point in time; those before and after are cut off.
+  // The place, out of `size`, of a point in time. Times before and after the excerpt are clipped.
   std::ptrdiff_t place(Clock::time_point at, std::size_t size) const {
     const double share = std::clamp(seconds_between(begin_, at) / seconds_, 0., 1.);
     return static_cast<std::ptrdiff_t>(std::lround(share * static_cast<double>(size)));
@@ -127,7 +128,7 @@ class Drawing {
     return most;
   }
 
-  // Writes at `at` if that is not before `room`; returns where there is room for the next.
+  // Writes at `at` unless that is before `room`. Returns where the next text may begin.
   static std::ptrdiff_t write(std::string& row, std::ptrdiff_t at, std::ptrdiff_t room,
                               const std::string& text) {
     if (at < room || at + std::ssize(text) > std::ssize(row)) return room;
@@ -169,7 +170,7 @@ std::string timeline_text(const RankReport& worker, std::int64_t cold, double me
   add("", drawing.scale());
   text += "  F forward, B backward, U update, D wait for data, W wait for communication\n";
   if (!worker.communication_events.empty())
-    text += "  A send and receive, with waiting for other ranks, C compress, S sum\n";
+    text += "  A send and receive, including the wait for other ranks, C compress, S sum\n";
   return text;
 }
 

@@ -1,6 +1,5 @@
-// The timeline of a run in the Chrome trace format: chrome://tracing and ui.perfetto.dev show it.
-// A rank is a process there; its compute thread is the upper row, its communication thread the
-// lower one.
+// The timeline of a run in the Chrome trace format, for chrome://tracing and ui.perfetto.dev. Each
+// rank appears as a process, with its compute thread above its communication thread.
 #pragma once
 
 #include <string>

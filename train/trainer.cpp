@@ -27,7 +27,7 @@
 namespace tandem {
 namespace {
 
-// A worker's part of a run.
+// One worker's part of a run.
 class Training {
  public:
   Training(Worker& worker, const DataSplit& data, const TrainOptions& o, const Length& length,
@@ -44,7 +44,8 @@ class Training {
                   length.tests_by_epochs() ? length.epoch_of(length.iterations) : 0,
                   [this](const std::string& line) { outputs_->say(line); }) {}
 
-  // The loop, the same for every algorithm: dist/strategy.h says what each of them does where.
+  // The training loop, the same for every algorithm. dist/strategy.h says what an algorithm does in
+  // each of its calls.
   void run() try {
     Strategy& strategy = worker_.strategy();
     begin_timing();
@@ -72,7 +73,7 @@ class Training {
  private:
   bool first() const { return communication_.transport().rank() == 0; }
 
-  // Timing stops at a pause, when all that has begun is done, and goes on after it.
+  // Timing stops at a pause, once everything queued is done, and resumes here.
   void begin_timing() {
     last_ = Clock::now();
     resumes_ = true;
@@ -90,7 +91,7 @@ class Training {
     }
   }
 
-  // Makes the updates that are still missing. The time that it takes belongs to no iteration.
+  // Makes the outstanding updates. Their time belongs to no iteration.
   void finish() {
     constexpr auto kNever = std::numeric_limits<std::int64_t>::max();
     worker_.spans().count_from(kNever);
@@ -106,9 +107,9 @@ class Training {
                : 0;
   }
 
-  // Tests them, or only compares them between the workers.
+  // Tests the weights, or only compares them between the workers.
   void look_at_weights(std::int64_t t) {
-    worker_.spans().set_iteration(0);  // what this takes is no iteration's
+    worker_.spans().set_iteration(0);  // this time belongs to no iteration
     worker_.strategy().before_test();
     t == 0 || length_.tests_at(t) ? test(t) : verify(t, false);
     worker_.strategy().after_test();
@@ -135,7 +136,7 @@ class Training {
     progress_.test(t, epoch, summary_.train_loss, summary_.test_accuracy, samples_per_s_so_far());
   }
 
-  // Between before_test() and after_test() all workers have the same weights.
+  // The strategy guarantees equal weights on all workers between before_test() and after_test().
   bool verifies_at(std::int64_t t) const {
     if (o_.workers == 1 || o_.verify_every == 0) return false;
     if (o_.verify_every == kAtEveryTest) return t == 0 || length_.tests_at(t);
@@ -150,13 +151,13 @@ class Training {
   const Length& length_;
   Communication& communication_;
   Summary& summary_;
-  Outputs* outputs_;  // of the first worker
+  Outputs* outputs_;  // only on the first worker
   RunAhead ahead_;
   Evaluation evaluation_;
   Progress progress_;
-  std::vector<double> losses_;  // this worker's parts of them, since the last test
-  Clock::time_point last_;      // when the iteration before was done
-  bool resumes_ = true;         // something else than iterations was done since
+  std::vector<double> losses_;  // this worker's parts, since the last test
+  Clock::time_point last_;      // when the previous iteration was done
+  bool resumes_ = true;         // something other than iterations has run since
 };
 
 std::string what_runs(const Summary& s, const std::string& net, const DataSplit& data) {
@@ -184,7 +185,7 @@ std::string what_runs(const Summary& s, const std::string& net, const DataSplit&
   return text;
 }
 
-// All ranks call together, servers too.
+// Every rank calls it, servers included.
 NetworkCost calibrate_all(Communication& communication, const TrainOptions& o, const Length& length,
                           const Compressor& compressor) {
   return communication.call([&] {
@@ -196,13 +197,13 @@ NetworkCost calibrate_all(Communication& communication, const TrainOptions& o, c
   });
 }
 
-// Serves on the communication thread; rests while the workers test.
+// Serves on the communication thread. Pauses while the workers test.
 void run_server(const Task& task, const DataSplit& data, const TrainOptions& o,
                 const Compressor& compressor, Communication& communication) {
   const Length length(data, o);
   std::optional<Replica> replica;
-  // A server only adds and updates, in host memory, whatever the workers compute with. Where that
-  // is a GPU, it takes the cores that add messages.
+  // A server only sums and updates, in host memory, whatever device the workers use. If they use
+  // GPUs, the server computes on the cores that sum messages.
   TrainOptions own = o;
   own.precision = "fp32";
   if (o.device != "cpu") own.threads = communication.transport().helpers()->threads();
@@ -251,14 +252,14 @@ void run_worker(const Task& task, const DataSplit& data, const TrainOptions& o,
 
   try {
     Training(*worker, data, o, length, communication, summary, outputs).run();
-  } catch (const SaidElsewhere&) {  // the rank that says it ends the job; no jobs are under way
+  } catch (const SaidElsewhere&) {  // another rank reports it; no communication is pending
     throw;
   } catch (const std::exception& e) {
-    communication.stop(e.what());  // its jobs use the worker
+    communication.stop(e.what());  // pending communication uses the worker
     throw;
   }
   if (const std::string broken = first_not_finite(worker->parameters()); !broken.empty())
-    throw Diverged("training diverged: {} is not finite any more; try a lower --lr", broken);
+    throw Diverged("training diverged: {} is no longer finite; try a lower --lr", broken);
 
   summary.skipped = gather_skipped(communication, o.workers, data);
   summary.ranks = gather_reports(communication, {}, worker->spans());
@@ -267,7 +268,7 @@ void run_worker(const Task& task, const DataSplit& data, const TrainOptions& o,
   outputs->finish(summary, worker->parameters());
 }
 
-// What can be known to fail before the first iteration. Only the first rank has outputs.
+// Checks what can fail before the first iteration. Only the first rank has outputs.
 DataSplit open_data(const Task& task, const TrainOptions& o, std::optional<Outputs>& outputs) {
   if (is_first_rank()) outputs.emplace(task.app, o, task.features);
   DataSplit data = task.data();
@@ -290,7 +291,7 @@ Summary train(const Task& task, const TrainOptions& options) {
   }
   Summary result;
   const auto compressor = make_compressor(o.compress);
-  // Threads share the data, processes have it each.
+  // Ranks that are threads share the data. Ranks that are processes load their own.
   std::optional<DataSplit> data;
   std::optional<Outputs> outputs;
   const auto open = [&] { data = open_data(task, o, outputs); };
@@ -315,7 +316,7 @@ Summary train(const Task& task, const TrainOptions& options) {
                             outputs ? &*outputs : nullptr);
                  if (rank == 0) result = std::move(summary);
                });
-  // Only now: no rank is left that would take it for the failure of a rank.
+  // Only after all ranks have finished: no other rank can mistake this for a failed rank.
   if (outputs) outputs->throw_if_any_failed();
   return result;
 }

@@ -7,9 +7,9 @@
 
 namespace tandem {
 
-// Trains on all ranks, tests now and then, shows progress, and writes the files that the
-// options name. Under mpiexec only rank 0 shows, writes and returns what the run came to. Throws
-// UserError for options that make no sense (check_options.h) before anything is read.
+// Trains on all ranks, tests regularly, shows progress, and writes the files that the options name.
+// Under mpiexec only rank 0 prints, writes and returns the results. Throws UserError for invalid
+// options (check_options.h) before reading any data.
 Summary train(const Task& task, const TrainOptions& options);
 
 }  // namespace tandem

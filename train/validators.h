@@ -1,5 +1,6 @@
-// Rules for CLI11, which puts the option's name before the complaint. To be used as a transform:
-// the text is replaced by its plain decimal form, because CLI11 would read 010 as eight.
+// Rules as validators for CLI11, which puts the option's name before the complaint. Use them as
+// transforms: they replace the text by its plain decimal form, because CLI11 would read 010 as
+// eight.
 #pragma once
 
 #include <CLI/CLI.hpp>

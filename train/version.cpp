@@ -1,5 +1,5 @@
-// The one file that is compiled anew when the commit changes: the Makefile defines TANDEM_VERSION
-// and TANDEM_COMMIT for it.
+// The only file that is recompiled when the commit changes: the Makefile defines TANDEM_VERSION and
+// TANDEM_COMMIT for it.
 #include "train/version.h"
 
 #include <fmt/format.h>

@@ -14,12 +14,12 @@ namespace tandem {
 
 namespace {
 
-// The shape in a file.
+// The parameter's shape in a file.
 Shape file_shape(const Parameter& p) {
   return p.shape.rank() == 4 ? Shape{p.shape[0], p.shape[3], p.shape[1], p.shape[2]} : p.shape;
 }
 
-// `values` holds matrices [rows, columns] one after the other; each is transposed.
+// `values` holds matrices [rows, columns], one after the other. Each is transposed.
 std::vector<float> transpose_each(const std::vector<float>& values, std::int64_t rows,
                                   std::int64_t columns) {
   std::vector<float> result(values.size());
@@ -75,7 +75,7 @@ void save_weights(const std::filesystem::path& path, const ParameterSet& paramet
 
 void load_weights(const std::filesystem::path& path, ParameterSet& parameters) {
   auto arrays = read_safetensors(path);
-  // All is checked before anything is changed.
+  // Checks everything before changing anything.
   check(parameters.all(), path.string(), arrays);
   if (arrays.size() != parameters.all().size()) {
     for (const Parameter* p : parameters.all()) arrays.erase(p->name);

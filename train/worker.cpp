@@ -85,7 +85,7 @@ Var Worker::forward(const Batch& batch) {
 }
 
 void Worker::report_divergence(std::int64_t iteration, double loss) {
-  strategy_->settle();  // throws what the communication thread has found in the gradients
+  strategy_->settle();  // throws if the communication thread found a gradient that is not finite
   require_finite(parameters(), parameters().gradients().to_host<float>(), iteration);
   throw Diverged("training diverged: the loss of iteration {} is {}; try a lower --lr", iteration,
                  loss);
@@ -95,11 +95,11 @@ void Worker::explain(const OutOfMemory& e) const {
   const Parameter* layer = tape_.last_used();
   const auto gb = [](std::size_t bytes) { return static_cast<double>(bytes) / 1e9; };
   throw SystemError(
-      "out of memory on {}: {:.3f} GB were wanted at {}, besides the {:.3f} GB that this worker "
-      "has; lower --batch{}",
+      "out of memory on {}: cannot allocate {:.3f} GB at {}, in addition to the {:.3f} GB that "
+      "this worker holds; lower --batch{}",
       options_.device, gb(e.bytes), layer ? layer->name : "the first layer",
       gb(replica_.device().queue().memory().held_bytes()),
-      options_.device == "cuda" && options_.precision != "bf16" ? " or take --precision bf16" : "");
+      options_.device == "cuda" && options_.precision != "bf16" ? " or use --precision bf16" : "");
 }
 
 }  // namespace tandem

@@ -1,5 +1,5 @@
-// A worker's parts: its replica, its share of the data, its strategy, and what runs a step. The
-// loop that uses them is in trainer.cpp.
+// The parts of a worker: its replica, its share of the data, its strategy, and the runner of its
+// steps. The loop that uses them is in trainer.cpp.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace tandem {
 
 class Worker {
  public:
-  // `options` are what check_options() returns. All arguments must outlive the worker.
+  // `options` come from check_options(). All arguments must outlive the worker.
   Worker(const Task& task, const DataSplit& data, const TrainOptions& options, const Length& length,
          const Compressor& compressor, Communication& communication);
 
@@ -31,21 +31,21 @@ class Worker {
   Input& input() { return input_; }
   Tape& tape() { return tape_; }
 
-  // Iteration t begins, counted from 1 as in the papers. `resumes`: something else than iterations
-  // was done since the last one.
+  // Begins iteration t, counted from 1 as in the papers. `resumes`: something other than iterations
+  // has run since the last one.
   void begin(std::int64_t t, bool resumes);
-  // This worker's part of the next batch, where it computes. Valid until the next call.
+  // This worker's part of the next batch, on its device. Valid until the next call.
   Batch next_batch();
-  // Queues forward and backward, and returns the loss. The strategy's hooks are called on the way.
+  // Queues forward and backward, and returns the loss. Calls the strategy's hooks on the way.
   Tensor forward_and_backward(const Batch& batch);
-  // What the loss counts for: this worker's share of the batch if it is the mean over its own
+  // The weight of this worker's loss: its share of the batch if the loss is the mean over its own
   // samples, 1 if it is divided by the global batch (Strategy::gradient_scale()).
   double loss_share() const { return loss_share_; }
 
-  // Throws Diverged: the loss of this iteration is not a number. Names a parameter whose gradient
-  // is not finite either, if there is one.
+  // Throws Diverged because the loss of this iteration is not finite. Names a parameter whose
+  // gradient is not finite, if there is one.
   [[noreturn]] void report_divergence(std::int64_t iteration, double loss);
-  // Throws SystemError, which says what did not fit.
+  // Throws SystemError, which says what did not fit into memory.
   [[noreturn]] void explain(const OutOfMemory& e) const;
 
  private:
@@ -55,11 +55,11 @@ class Worker {
   int rank_;
   Replica replica_;
   Input input_;
-  std::optional<Loader> data_;  // none where nothing is trained
+  std::optional<Loader> data_;  // none if nothing is trained
   Spans spans_;
   std::unique_ptr<Strategy> strategy_;
   Tape tape_;
-  Random random_;  // of the iteration
+  Random random_;  // reseeded every iteration
   double loss_share_ = 1;
   StepRunner steps_;
 };

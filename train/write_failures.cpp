@@ -26,7 +26,7 @@ bool WriteFailures::attempt_meanwhile(const std::string& output,
   if (attempt(output, write)) return true;
   if (!said_.insert(output).second) return false;
   const char* over_a_bar = ::isatty(STDERR_FILENO) == 1 ? "\r\033[K" : "";
-  std::fputs(fmt::format("{}{}: {}: {}; the run goes on without it\n", over_a_bar, app_, output,
+  std::fputs(fmt::format("{}{}: {}: {}; the run continues without it\n", over_a_bar, app_, output,
                          reasons_[output])
                  .c_str(),
              stderr);

@@ -1,5 +1,5 @@
-// What a program could not write. One output that fails (a full disk, a closed pipe) takes neither
-// the work nor the other outputs with it: all are tried, and the program ends with status 1.
+// Collects the outputs that a program could not write. If one output fails (a full disk, a closed
+// pipe), the work and the other outputs go on. The program ends with status 1.
 #pragma once
 
 #include <functional>
@@ -13,14 +13,15 @@ class WriteFailures {
  public:
   explicit WriteFailures(std::string app) : app_(std::move(app)) {}  // for messages
 
-  // Calls `write`; returns false and notes why if it throws. A later success makes up for it.
+  // Calls `write`. If it throws, records the reason and returns false. A later success clears the
+  // failure.
   bool attempt(const std::string& output, const std::function<void()>& write);
-  // The same while work goes on: also says so at once on stderr, the first time.
+  // The same during a run: the first failure is also reported on stderr at once.
   bool attempt_meanwhile(const std::string& output, const std::function<void()>& write);
 
-  // One sentence with all that failed, and why; empty if nothing did.
+  // One sentence with all failures and their reasons; empty if there are none.
   std::string message() const;
-  // Throws SystemError with it.
+  // Throws SystemError with that sentence if there is one.
   void throw_if_any() const;
 
  private:

@@ -69,7 +69,7 @@ bool parse(int argc, char** argv, Options& o) {
   if (!parse_command_line(app, argc, argv)) return false;
   if (const auto launch = mpi_launch();
       launch && app.count("--ranks") > 0 && o.ranks != launch->size)
-    throw UserError("--ranks {} does not fit the {} processes that mpiexec has started", o.ranks,
+    throw UserError("--ranks {} does not match the {} processes that mpiexec has started", o.ranks,
                     launch->size);
   if (o.min_bytes > o.max_bytes)
     throw UserError("--min-bytes {} is more than --max-bytes {}", o.min_bytes, o.max_bytes);

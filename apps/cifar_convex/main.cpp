@@ -75,7 +75,7 @@ int main(int argc, char** argv) {
                          "once: the same result with more computation"}}};
     if (!parse_options(argc, argv, help, options)) return;
     if (!features.empty() && !options.load.empty())
-      throw UserError("--features and --load exclude each other: --load loads all layers");
+      throw UserError("--features and --load cannot be used together: --load loads all layers");
     const auto data = [&] {
       const DataSplit images = open_cifar(dataset, options.data, augment);
       if (augment || recompute) return images;

@@ -16,7 +16,7 @@ int main(int argc, char** argv) {
             "its format, or on generated digits.",
         .data =
             "Folder with the data set, or generated digits.\n"
-            "Default: what `make data` has put into datasets/"};
+            "Default: what `make data` put into datasets/"};
     if (!parse_options(argc, argv, help, options)) return;
     train({.app = "mnist_mlp",
            .model = [](const Shape&, std::int64_t, std::uint64_t seed) { return mnist_mlp(seed); },

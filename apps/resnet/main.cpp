@@ -69,7 +69,7 @@ void settle(Options& o, TrainOptions& train) {
         "--dataset {}",
         o.dataset);
   if (!o.cifar() && o.no_augment)
-    throw UserError("--no-augment means nothing to --dataset {}", o.dataset);
+    throw UserError("--no-augment has no effect with --dataset {}", o.dataset);
   if (o.dataset == "synthetic") {
     if (!train.data.empty() && train.data != "synthetic")
       throw UserError("--dataset synthetic has no use for --data {}", train.data);

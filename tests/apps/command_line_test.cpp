@@ -89,15 +89,15 @@ TEST_CASE("command line: a value that makes no sense is refused with the option'
 TEST_CASE("command line: options that do not go together, and unknown ones") {
   CHECK(refusal({"--algo", "single", "--workers", "4"})
             .find("--workers 4 needs a distributed algorithm") != std::string::npos);
-  CHECK(refusal({"--workers", "4", "--batch", "3"}).find("less than a sample for each") !=
+  CHECK(refusal({"--workers", "4", "--batch", "3"}).find("less than one sample for each") !=
         std::string::npos);
-  CHECK(refusal({"--workers", "2", "--pipe-k", "2"}).find("means nothing to --algo d-sync") !=
+  CHECK(refusal({"--workers", "2", "--pipe-k", "2"}).find("has no effect with --algo d-sync") !=
         std::string::npos);
-  CHECK(refusal({"--link", "1gbe"}).find("means nothing to --algo single") != std::string::npos);
+  CHECK(refusal({"--link", "1gbe"}).find("has no effect with --algo single") != std::string::npos);
   CHECK(refusal({"--workers", "2", "--link", "fast"})
             .starts_with("mnist_mlp: --link: must be none, 1gbe"));  // the option is named once
   CHECK(refusal({"--nesterov", "--momentum", "0"}).find("--nesterov") != std::string::npos);
-  CHECK(refusal({"--epochs", "1", "--iterations", "5"}).find("exclude each other") !=
+  CHECK(refusal({"--epochs", "1", "--iterations", "5"}).find("cannot be used together") !=
         std::string::npos);
 }
 
@@ -110,7 +110,7 @@ TEST_CASE("command line: an unknown option is named, with the one that was proba
   CHECK(refusal({"--learning-rate", "1"}) ==
         "mnist_mlp: there is no option --learning-rate;" + end);
   CHECK(refusal({"-lr", "1"}) == "mnist_mlp: there is no option -lr; did you mean --lr?" + end);
-  CHECK(refusal({"surprise"}) == "mnist_mlp: \"surprise\" belongs to no option;" + end);
+  CHECK(refusal({"surprise"}) == "mnist_mlp: unexpected argument \"surprise\";" + end);
   // It comes before what may follow from it: here, that --out is missing.
   CHECK(run_program("speedup", {"--wokers", "4"}).err ==
         "speedup: there is no option --wokers; did you mean --workers?" + end);
@@ -160,7 +160,7 @@ TEST_CASE("command line: what only a GPU can do is refused for the CPU") {
     CHECK(refusal({"--data", "synthetic", "--precision", precision}) ==
           fmt::format("mnist_mlp: --precision {} needs --device cuda\n", precision));
   CHECK(refusal({"--data", "synthetic", "--graphs", "on"})
-            .find("--graphs means nothing to --device cpu") != std::string::npos);
+            .find("--graphs has no effect with --device cpu") != std::string::npos);
   CHECK(refusal({"--precision", "fp8"}).find("--precision") != std::string::npos);
   CHECK(refusal({"--graphs", "maybe"}).find("--graphs") != std::string::npos);
 }
@@ -270,7 +270,7 @@ TEST_CASE("command line: --timeline draws the threads of worker 0, in lines of 8
   for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 80);
 
   CHECK(refusal({"--data", "synthetic", "--timeline", "--quiet"}) ==
-        "mnist_mlp: --timeline and --quiet exclude each other\n");
+        "mnist_mlp: --timeline and --quiet cannot be used together\n");
 }
 
 TEST_CASE("command line: numbers are decimal, and of an option given twice the last one counts") {
@@ -374,7 +374,7 @@ TEST_CASE("command line: what cannot be written is told, and takes nothing else 
     CHECK(r.status == 1);
     CHECK(r.out.find("weights hash") != std::string::npos);
     const std::string reason = full[0] + ": cannot write /dev/full: No space left on device";
-    const std::string early = "mnist_mlp: " + reason + "; the run goes on without it\n";
+    const std::string early = "mnist_mlp: " + reason + "; the run continues without it\n";
     CHECK(r.err == (full[0] == "--metrics" ? early : "") +
                        "mnist_mlp: not everything could be written: " + reason + "\n");
     for (const Words& output : outputs) {
@@ -397,7 +397,7 @@ TEST_CASE("command line: standard output that nobody reads any more does not end
   ::close(pipe[1]);
   CHECK(r.status == 1);
   CHECK(r.err ==
-        "mnist_mlp: standard output: cannot be written: Broken pipe; the run goes on without it\n"
+        "mnist_mlp: standard output: cannot be written: Broken pipe; the run continues without it\n"
         "mnist_mlp: not everything could be written: "
         "standard output: cannot be written: Broken pipe\n");
   CHECK(tandem::read_safetensors(folder / "weights").size() == 6);

@@ -254,7 +254,7 @@ TEST_CASE("mpi: ranks with other weights or data do not train" * doctest::skip(!
   const ProgramResult data = run({"--data", folder / "a"}, {"--data", folder / "c"});
   CHECK(data.status == 2);
   CHECK(data.err.starts_with(
-      "mnist_mlp: rank 1 has other data than rank 0: the number of training images is 100, not "
+      "mnist_mlp: rank 1 has different data from rank 0: the number of training images is 100, not "
       "200; all ranks need the same data\n"));
   // As many images, but one label is another one.
   std::string labels = read_bytes(folder / "b" / "train-labels-idx1-ubyte");
@@ -268,8 +268,8 @@ TEST_CASE("mpi: ranks with other weights or data do not train" * doctest::skip(!
       run({"--data", folder / "a", "--load", folder / "weights"}, {"--data", folder / "a"});
   CHECK(weights.status == 2);
   CHECK(weights.err.starts_with(
-      "mnist_mlp: the weights of rank 1 are not those of rank 0 before training begins: 0.weight "
-      "differs"));
+      "mnist_mlp: the weights of rank 1 differ from those of rank 0 before training, first in "
+      "0.weight"));
 }
 
 TEST_CASE("mpi: the user's mistakes are said once, with status 2" * doctest::skip(!kHasMpi)) {
@@ -282,8 +282,9 @@ TEST_CASE("mpi: the user's mistakes are said once, with status 2" * doctest::ski
     return r.err.substr(first, r.err.find('\n', first) - first);
   };
   CHECK(refusal(3, {"--batch", "0"}).find("--batch") != std::string::npos);
-  CHECK(refusal(3, {"--workers", "2"}).find("does not fit the 3 processes") != std::string::npos);
-  CHECK(refusal(1, {"--algo", "ps-sync"}).find("too few") != std::string::npos);
+  CHECK(refusal(3, {"--workers", "2"}).find("does not match the 3 processes") != std::string::npos);
+  CHECK(refusal(1, {"--algo", "ps-sync"}).find("leaves no process for a worker") !=
+        std::string::npos);
   CHECK(refusal(3, {"--data", "/nowhere"}).find("/nowhere does not exist") != std::string::npos);
   CHECK(refusal(3, {"--data", "synthetic", "--save", "/no/such/folder/file"}).find("--save") !=
         std::string::npos);  // a mistake that only one rank sees

@@ -115,12 +115,14 @@ TEST_CASE("net apps: options that do not go together") {
             "mean nothing to --dataset cifar100"));
   CHECK(has(refusal("resnet", {"--dataset", "cifar10", "--max-pixels", "64"}),
             "mean nothing to --dataset cifar10"));
-  CHECK(has(refusal("resnet", {"--no-augment"}), "--no-augment means nothing to --dataset folder"));
+  CHECK(
+      has(refusal("resnet", {"--no-augment"}), "--no-augment has no effect with --dataset folder"));
   CHECK(has(refusal("resnet", {"--dataset", "synthetic", "--data", "/tmp"}),
             "--dataset synthetic has no use for --data /tmp"));
   CHECK(has(refusal("alexnet", {"--data", "synthetic", "--skip-bad-images"}),
-            "--skip-bad-images needs a folder"));
-  CHECK(has(refusal("cifar_convex", {"--features", "a", "--load", "b"}), "exclude each other"));
+            "--skip-bad-images needs --data with a folder"));
+  CHECK(
+      has(refusal("cifar_convex", {"--features", "a", "--load", "b"}), "cannot be used together"));
   CHECK(has(refusal("alexnet", {"--data", "synthetic", "--image-size", "32"}),
             "AlexNet needs images of at least 63 x 63 pixels, not 32 x 32"));
   CHECK(has(refusal("resnet", {"--data", "synthetic", "--image-size", "16", "--workers", "2"}),

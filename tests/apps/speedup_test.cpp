@@ -150,7 +150,7 @@ TEST_CASE("speedup program: what cannot be written takes neither the table nor t
   CHECK(r.status == 1);
   CHECK(has(r.out, "over D-Sync"));
   CHECK(has(r.err, "results.json: cannot write"));
-  CHECK(has(r.err, "No space left on device; the run goes on without it\n"));
+  CHECK(has(r.err, "No space left on device; the run continues without it\n"));
   CHECK(has(r.err, "speedup: not everything could be written: results.json: cannot write"));
   CHECK(has(r.err, "table.md: cannot open"));
   CHECK(std::filesystem::file_size(folder / "out/results.csv") > 0);

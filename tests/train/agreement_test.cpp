@@ -93,8 +93,8 @@ std::string failure(const Fault& fault, const TrainOptions& o) {
 
 std::string differs(int rank, int iteration, const std::string& parameter) {
   return fmt::format(
-      "rank 0: the weights of rank {} are not those of rank 0 after iteration {}: {} differs; a "
-      "machine or a library computes wrongly",
+      "rank 0: the weights of rank {} differ from those of rank 0 after iteration {}, first in {}; "
+      "a machine or a library computes wrongly",
       rank, iteration, parameter);
 }
 
@@ -136,10 +136,9 @@ TEST_CASE("agreement: workers and servers that begin with other weights are refu
   for (const int rank : {2, 3})  // a worker, the server
     CHECK(message_of<UserError>([&] {
             train(task({rank, "", 0}), o);
-          }) ==
-          fmt::format("the weights of rank {} are not those of rank 0 before training begins: "
-                      "0.weight differs; all ranks need the same weights to begin with (--load)",
-                      rank));
+          }) == fmt::format("the weights of rank {} differ from those of rank 0 before training, "
+                            "first in 0.weight; all ranks need the same initial weights (--load)",
+                            rank));
 }
 
 TEST_CASE("agreement: every option is compared that may not differ, the application's own too") {

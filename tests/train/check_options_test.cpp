@@ -56,11 +56,11 @@ TEST_CASE("train(): numbers of workers that cannot be are refused") {
   CHECK(refusal([](TrainOptions& o) {
           o.algo = "single";
           o.workers = 4;
-        }) == "--workers 4 needs a distributed algorithm; --algo single is one worker");
+        }) == "--workers 4 needs a distributed algorithm; --algo single has one worker");
   CHECK(refusal([](TrainOptions& o) {
           o.workers = 4;
           o.batch = 3;
-        }) == "--batch 3 is less than a sample for each of 4 workers");
+        }) == "--batch 3 has less than one sample for each of 4 workers");
   CHECK(refusal([](TrainOptions& o) { o.workers = -1; }) ==
         "--workers: must be a whole number from 1 to 1024, not -1");
 }
@@ -107,7 +107,7 @@ TEST_CASE("train(): options that do not go together are refused") {
           o.momentum = 0;
         }) == "--nesterov needs a --momentum above 0");
   CHECK(refusal([](TrainOptions& o) { o.algo_options["--pipek"] = 2; }) ==
-        "--pipek is an option of no algorithm");
+        "--pipek is not an option of any algorithm");
   CHECK(refusal([](TrainOptions& o) { o.save = o.trace = "/tmp/x"; }) ==
         "--save and --trace would write to the same file /tmp/x");
 }

@@ -22,6 +22,7 @@ TEST_CASE(
   };
   CHECK_NOTHROW(make(false));
   CHECK(message_of<UserError>([&] { make(true); }) ==
-        "this algorithm waits for the weights of each layer, which a recorded step cannot do; give "
-        "--graphs off");
+        "this algorithm waits for each layer's weights, which a recorded step cannot do; use "
+        "--graphs "
+        "off");
 }
