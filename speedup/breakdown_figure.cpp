@@ -10,10 +10,10 @@
 namespace tandem {
 namespace {
 
-// A part of the bars: where it begins and ends, bar by bar.
+// One part of the stacked bars.
 struct Part {
   std::string title, colour, fill;
-  double left, right;  // of the bar's middle
+  double left, right;  // relative to the bar's middle
   double Breakdown::*height;
 };
 
@@ -31,13 +31,12 @@ std::optional<GnuplotFigure> breakdown_figure(std::span<const Cell> setting) {
       {"other", activity_colour("wait"), solid, -0.24, 0.24, &Breakdown::other},
       {"communication, hidden", activity_colour("communicate"), "transparent pattern 4", 0.28, 0.44,
        &Breakdown::hidden}};
-  GnuplotFigure figure{
-      .name = "breakdown", .title = "What an iteration is spent on", .height = 450};
+  GnuplotFigure figure{.name = "breakdown", .title = "Breakdown of an iteration", .height = 450};
   std::string& script = figure.script;
   std::string plots, names;
   std::vector<std::string> titles;
-  std::vector<double> tops(cells.size());  // of the bars so far
-  // Of the wide bar, which moves over where there is a narrow one beside it.
+  std::vector<double> tops(cells.size());  // of the bars drawn so far
+  // The middle of a wide bar. It moves to the left if a narrow bar stands to its right.
   const auto middle = [&](std::size_t i) {
     return static_cast<double>(i) - (cells[i]->breakdown.hidden > 0 ? 0.1 : 0);
   };
@@ -61,7 +60,7 @@ std::optional<GnuplotFigure> breakdown_figure(std::span<const Cell> setting) {
         p ? ", \\\n  " : "plot ", p, part.fill, part.colour, part.title);
     titles.push_back(part.title);
   }
-  // From the fastest to the slowest repeat, where there are several.
+  // Whiskers from the fastest to the slowest repeat.
   bool whiskers = false;
   script += "$repeats << end\n";
   for (std::size_t i = 0; i < cells.size(); ++i) {
@@ -88,7 +87,7 @@ std::optional<GnuplotFigure> breakdown_figure(std::span<const Cell> setting) {
     names += fmt::format("{}{} {}", i ? ", " : "", gnuplot_quoted(marked_name(*cells[i])), i);
   }
   script += "end\n";
-  // Beside the outer bars; few bars do not become wider.
+  // The space outside the outer bars. With few bars it grows, so that they do not become wider.
   const double space = std::max(0.6, (6.2 - static_cast<double>(cells.size())) / 2);
   script += fmt::format(
       "set title {}\n"

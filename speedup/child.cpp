@@ -20,10 +20,10 @@ constexpr int kNotStarted = 127;
 
 using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 
-// Without a name: gone when it is closed.
+// An unnamed file that disappears when it is closed.
 File temporary_file() {
   File file(std::tmpfile(), &std::fclose);
-  if (!file) throw SystemError("cannot make a temporary file: {}", std::strerror(errno));
+  if (!file) throw SystemError("cannot create a temporary file: {}", std::strerror(errno));
   return file;
 }
 
@@ -35,8 +35,8 @@ std::string text_of(std::FILE* file) {
   return text;
 }
 
-// The last line that a program of the command has begun with its name, without that; else the last
-// one. (What starts ranks says things of its own behind them.)
+// The last line that starts with the name of one of the command's programs, without the name;
+// otherwise the last line. (mpiexec prints lines of its own after those of the ranks.)
 std::string last_word(const std::string& text, const std::vector<std::string>& command) {
   std::string last, named;
   std::istringstream lines(text);
@@ -72,14 +72,15 @@ std::string run_program(const std::vector<std::string>& command, const std::stri
   }
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0)
-    if (errno != EINTR) throw SystemError("lost {}: {}", command[0], std::strerror(errno));
+    if (errno != EINTR)
+      throw SystemError("cannot wait for {}: {}", command[0], std::strerror(errno));
 
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return text_of(out.get());
   std::string said = last_word(text_of(err.get()), command);
   if (WIFEXITED(status) && WEXITSTATUS(status) == kNotStarted && said.empty())
     throw CannotStart(command[0]);
   if (WIFSIGNALED(status))
-    said = fmt::format("{} was ended by signal {}", command[0], WTERMSIG(status));
+    said = fmt::format("{} was killed by signal {}", command[0], WTERMSIG(status));
   else if (said.empty())
     said = fmt::format("{} ended with status {}", command[0], WEXITSTATUS(status));
   throw SystemError("{}", said);

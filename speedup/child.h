@@ -10,12 +10,12 @@ namespace tandem {
 
 class CannotStart : public SystemError {
  public:
-  explicit CannotStart(const std::string& program) : SystemError("{} cannot be started", program) {}
+  explicit CannotStart(const std::string& program) : SystemError("cannot start {}", program) {}
 };
 
-// What the program has printed. It is searched for on the PATH, runs in the folder, and ends when
-// this process does. Throws CannotStart, or SystemError if it does not end with status 0; the text
-// is what it said last on stderr, without its own name in front.
+// Returns what the program has printed. The program is searched for on the PATH, runs in `folder`,
+// and is killed when this process ends. Throws CannotStart, or SystemError if the exit status is
+// not 0; its text is the program's last message on stderr, without the program's name.
 std::string run_program(const std::vector<std::string>& command, const std::string& folder = ".");
 
 }  // namespace tandem

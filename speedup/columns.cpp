@@ -24,8 +24,8 @@ std::vector<Column> columns_of(const Results& r) {
   const auto part = [](double Breakdown::*ms) {
     return [ms](const Cell& c) { return ms_text(c.breakdown.*ms); };
   };
-  const std::string iteration = "iteration, ms", training = "training", fast = "times as fast as",
-                    spent = "what it is spent on, ms", wire = "all ranks";
+  const std::string iteration = "iteration, ms", training = "training", fast = "speedup over",
+                    spent = "breakdown, ms", wire = "all ranks";
   const std::string seconds = "s to " + target_text(r);
   return {
       {iteration, "mean", "iteration ms", [](const Cell& c) { return ms_text(c.iteration_ms()); }},
@@ -52,7 +52,7 @@ std::vector<Column> columns_of(const Results& r) {
       {spent, "compress", "compress", part(&Breakdown::compress)},
       {spent, "exposed", "exposed", part(&Breakdown::exposed)},
       {spent, "other", "other", part(&Breakdown::other)},
-      {"behind it", "hidden", "hidden", part(&Breakdown::hidden)},
+      {"overlapped", "hidden", "hidden", part(&Breakdown::hidden)},
       {"model, ms", "predicted", "predicted",
        [](const Cell& c) { return c.predicted_ms ? ms_text(*c.predicted_ms) : kNoValue; }},
       {wire, "MB sent", "MB sent",

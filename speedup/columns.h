@@ -1,5 +1,5 @@
-// The columns that every table of results has, and how each number is written: one text for a
-// terminal, table.md, figures and the report.
+// The columns of every table of results, and how each number is written. The terminal, table.md,
+// the figures and the report all use them.
 #pragma once
 
 #include <functional>
@@ -12,16 +12,16 @@
 namespace tandem {
 
 struct Column {
-  std::string group;                              // what it has in common with its neighbours
-  std::string title;                              // below the group's name
-  std::string alone;                              // without the group's name
-  std::function<std::string(const Cell&)> value;  // of a cell that is done
+  std::string group;                              // heading that neighbouring columns share
+  std::string title;                              // below the group's heading
+  std::string alone;                              // without a group's heading above
+  std::function<std::string(const Cell&)> value;  // for a cell that is done
 };
 
-// From the left to the right. They refer to the results.
+// From left to right. The functions keep a reference to the results.
 std::vector<Column> columns_of(const Results& results);
 
-// "PS-Sync", with the star if the measurement was disturbed.
+// The algorithm's name, with the star if the measurement was disturbed.
 std::string marked_name(const Cell& cell, const char* star = "*");
 
 std::string ms_text(double ms);                                // "35.44"

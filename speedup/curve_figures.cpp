@@ -9,7 +9,7 @@
 namespace tandem {
 namespace {
 
-// 1, 2 and 5 of every power of ten in between.
+// Ticks at 1, 2 and 5 times every power of ten in the range.
 std::string logarithmic_tics(double from, double to) {
   std::string tics;
   for (double power = std::pow(10, std::floor(std::log10(from))); power <= to; power *= 10)
@@ -19,21 +19,21 @@ std::string logarithmic_tics(double from, double to) {
   return fmt::format("set xtics ({})\n", tics);
 }
 
-// What is drawn of every test.
+// What a figure shows of every test.
 struct Quantity {
   const char* name;
   const char* title;
   std::string y_axis;  // gnuplot's commands for it
   std::function<std::optional<double>(const CurvePoint&)> value;
-  double reference = 0;  // a line to compare with; 0: none
+  double reference = 0;  // height of a dashed reference line; 0: none
   std::string reference_title = {};
 };
 
-// By time on the left, by iteration on the right. Time is logarithmic: algorithms that differ by a
-// factor of nine are all to be seen, and the same factor is the same distance everywhere.
+// By time on the left, by iteration on the right. Time is logarithmic, so that algorithms that
+// differ by a factor of nine are all visible and equal factors are equal distances.
 std::optional<GnuplotFigure> curves(const Results& results, std::span<const Cell> setting,
                                     const Quantity& quantity) {
-  // One test alone makes no curve.
+  // A curve needs at least two tests.
   auto cells = done_cells(setting);
   std::erase_if(cells, [&](const Cell* cell) {
     return std::ranges::count_if(

@@ -33,7 +33,7 @@ std::string value_of(std::istream& lines, const std::string& key) {
   return {};
 }
 
-// What a program prints; empty where it is missing or fails.
+// What a program prints; empty if it is missing or fails.
 std::string said_by(const std::vector<std::string>& command) {
   try {
     return run_program(command);
@@ -68,7 +68,7 @@ Environment this_machine(bool gpu) {
   e.cores = static_cast<int>(std::thread::hardware_concurrency());
   e.memory = fmt::format("{:.0f} GB", memory / 1e9);
   e.system = value_of(os, "PRETTY_NAME=");
-  const std::string compiler = __VERSION__;  // g++ gives its number alone
+  const std::string compiler = __VERSION__;  // g++ gives only the number
   e.versions =
       fmt::format("{}{}, {} {}", std::isdigit(compiler[0]) ? "g++ " : "", compiler, name, version);
   if (gpu) {

@@ -4,7 +4,7 @@
 
 namespace tandem {
 
-// The machine that this runs on. `gpu`: one computes.
+// The machine that this runs on. `gpu`: whether to describe its GPU.
 Environment this_machine(bool gpu);
 
 // The time now, for people.

@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Spans of a kind that begin at the same place become one of their whole length.
+// Merges spans of one kind that begin at almost the same time into one span of their total length.
 std::vector<TimelineSpan> joined(const std::vector<TimelineSpan>& spans, double length) {
   const double place = length / 500;
   std::vector<TimelineSpan> all;
@@ -35,7 +35,7 @@ struct Extent {
   double begin = std::numeric_limits<double>::infinity(), end = 0;
 };
 
-// When rank 0 has computed which iterations.
+// When rank 0 computed which iterations.
 std::map<std::int64_t, Extent> iterations_of_rank_0(const std::vector<TimelineSpan>& spans) {
   std::map<std::int64_t, Extent> all;
   for (const TimelineSpan& span : spans) {

@@ -9,10 +9,10 @@
 
 namespace tandem {
 
-// What all threads do while rank 0 computes two iterations: of all pairs in the trace, which
-// --trace wrote of so many iterations, the one that takes nearest to twice `mean_ms`, without the
-// first ones and the last, in which things begin and end. Spans that are too short to be seen are
-// put together.
+// The spans of all threads while rank 0 computes two consecutive iterations. `trace` is what
+// --trace wrote for `iterations` iterations. The pair is the one whose time is closest to twice
+// `mean_ms`. The first iterations and the last are left out, because the pipeline fills and drains
+// in them. Spans that are too short to be seen are merged.
 std::vector<TimelineSpan> excerpt(const std::string& trace, std::int64_t iterations, int workers,
                                   double mean_ms);
 

@@ -1,4 +1,4 @@
-// The scripts of the figures, one source for each kind, and what they share.
+// The gnuplot scripts of the figures, one source file for each kind, and what they share.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace tandem {
 
-// Each is nothing if there is nothing to draw. `setting`: the cells of one.
+// Each returns nothing if there is nothing to draw. `setting`: the cells of one setting.
 std::optional<GnuplotFigure> accuracy_figure(const Results& results, std::span<const Cell> setting);
 // How far the objective (--objective) is above results.optimum.
 std::optional<GnuplotFigure> gap_figure(const Results& results, std::span<const Cell> setting);
@@ -18,14 +18,14 @@ std::optional<GnuplotFigure> breakdown_figure(std::span<const Cell> setting);
 std::optional<GnuplotFigure> links_figure(const Results& results);
 std::optional<GnuplotFigure> workers_figure(const Results& results);
 
-// Those that are done.
+// The cells that are done.
 std::vector<const Cell*> done_cells(std::span<const Cell> setting);
 
-// An algorithm's line, which differs from others in more than colour, and its points.
+// An algorithm's line and points. Lines differ in more than colour.
 std::string line_style(const std::string& name, const std::string& compress);
 std::string point_style(const std::string& compress);
 
-// To compare the others with.
+// For reference values.
 inline constexpr const char* kReferenceLine = "linecolor rgb grey linewidth 1.5 dashtype (6,5)";
 
 // Two panels side by side; the right one leaves space for the key.

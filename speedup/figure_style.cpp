@@ -9,7 +9,7 @@
 namespace tandem {
 namespace {
 
-// One dash and marker for each way to compress.
+// One dash and one marker for each compressor.
 std::string dash(std::string_view compress) {
   return compress == "quant8" ? "(3,3)" : compress == "trunc16" ? "(9,4)" : "solid";
 }

@@ -12,7 +12,7 @@ namespace {
 
 using Figures = std::vector<std::pair<FigureName, GnuplotFigure>>;
 
-// "_2_10gbe": something that a file can be called.
+// A suffix for file names, such as "_2_10gbe".
 std::string suffix(const Cell& cell) {
   std::string text = fmt::format("_{}_{}", cell.workers, cell.link);
   for (char& c : text)

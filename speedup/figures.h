@@ -12,11 +12,12 @@ namespace tandem {
 struct FigureName {
   std::string kind;     // accuracy, breakdown, links or workers
   std::string setting;  // of the cells in it; empty for a figure of all settings
-  std::string file;     // without its ending; the kind, and for later settings more
+  std::string file;     // without extension: the kind, plus a suffix for all but the first setting
 };
 
-// What there is to draw: "accuracy" and "breakdown" of each link and number of workers, "links" and
-// "workers" where there is more than one of them. Cells that failed are left out.
+// All figures that can be drawn: "accuracy" and "breakdown" for each link and number of workers,
+// "links" if there are several links, "workers" if there are several numbers of workers. Failed
+// cells are left out.
 std::vector<FigureName> figures_of(const Results& results);
 
 // Writes FILE.gp, a script with its data, FILE.svg and FILE.png for each of figures_of(). Throws

@@ -25,7 +25,7 @@ void run_gnuplot(const fs::path& folder, const std::string& script, const std::s
     run_program({"gnuplot", "-e", fmt::format("format = \"{}\"", format), script}, folder);
   } catch (const CannotStart&) {
     throw SystemError(
-        "the figures are drawn by gnuplot, which is not installed (Debian's package gnuplot-nox)");
+        "drawing figures needs gnuplot, which is not installed (Debian's package gnuplot-nox)");
   } catch (const SystemError& e) {
     throw SystemError("gnuplot (Debian's package gnuplot-nox) failed with {}: {}",
                       (folder / script).string(), e.what());
@@ -48,10 +48,10 @@ std::string style(const Theme& theme) {
       theme.grid);
 }
 
-// Gives text, axes and grid the colours of the page's scheme, ids that do not clash with those of
-// another figure on the page, and tooltips.
+// Adapts an SVG for HTML pages: text, axes and grid take the colours of the page's scheme, ids do
+// not clash with those of other figures, and curves get tooltips.
 std::string fit_for_pages(std::string svg, const GnuplotFigure& figure) {
-  replace_all(svg, " class=\"gridline\"", "");  // it gets ours instead
+  replace_all(svg, " class=\"gridline\"", "");  // replaced by ours below
   replace_all(svg, fill(kLight.ink), fmt::format(R"(class="ink-fill" fill="{}")", kLight.ink));
   replace_all(svg, stroke(kLight.ink), fmt::format(R"(class="ink" stroke="{}")", kLight.ink));
   replace_all(svg, stroke(kLight.grid), fmt::format(R"(class="grid" stroke="{}")", kLight.grid));
@@ -73,7 +73,7 @@ std::string fit_for_pages(std::string svg, const GnuplotFigure& figure) {
       replace_all(svg, fmt::format("<title>{}_plot_{}{}</title>", figure.name, i + 1, letter),
                   fmt::format("<title>{}</title>", escaped(figure.panels[panel][i])));
   }
-  // Labels and entries of the key need none.
+  // Labels and entries of the key need no tooltips.
   const std::string rest = fmt::format("<title>{}_plot_", figure.name), end = "</title>";
   for (std::size_t at; (at = svg.find(rest)) != std::string::npos;)
     svg.erase(at, svg.find(end, at) + end.size() - at);
@@ -93,7 +93,7 @@ std::string gnuplot_quoted(const std::string& text) {
 
 void draw_with_gnuplot(const GnuplotFigure& figure, const fs::path& folder) {
   const std::string file = figure.name + ".gp";
-  // The PNG has twice the pixels, so that it stays sharp on fine screens.
+  // The PNG has twice the pixels, to be sharp on high-resolution screens.
   write_file(folder / file,
              fmt::format(
                  R"(# gnuplot {0}.gp makes {0}.svg; gnuplot -e 'format = "png"' {0}.gp makes {0}.png

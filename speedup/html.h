@@ -1,4 +1,4 @@
-// Text inside HTML and SVG.
+// Escapes text for HTML and SVG.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace tandem {
 
-// Also fit for attributes in quotes.
+// Also safe inside quoted attributes.
 inline std::string escaped(std::string_view text) {
   std::string result;
   for (const char c : text) switch (c) {

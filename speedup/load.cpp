@@ -30,7 +30,7 @@ std::optional<LoadMeter::Reading> LoadMeter::read() {
     r.own += seconds(usage.ru_utime) + seconds(usage.ru_stime);
     r.switches += static_cast<double>(usage.ru_nivcsw);
   }
-  // Only the cores that this process may use: on a shared machine the others do not concern it.
+  // Only the cores that this process may use. On a shared machine the others do not matter.
   cpu_set_t usable;
   CPU_ZERO(&usable);
   if (::sched_getaffinity(0, sizeof usable, &usable) != 0) return {};
@@ -58,7 +58,7 @@ LoadMeter::LoadMeter() : begin_(read()) {}
 std::optional<Load> LoadMeter::since() const {
   const auto end = read();
   if (!begin_ || !end || end->wall <= begin_->wall) return {};
-  // The system counts in ticks of 10 ms: less than ten of them cannot be told from nothing.
+  // The system counts in ticks of 10 ms, so less than ten of them cannot be told from zero.
   constexpr double kResolution = 0.1;
   const double wall = end->wall - begin_->wall;
   const auto share = [&](double taken) {
@@ -76,11 +76,11 @@ std::string disturbance(std::span<const Load> repeats) {
   if (most(&Load::others) > kOthers)
     return fmt::format("other programs took {:.0f}% of the cores' time", 100 * most(&Load::others));
   if (most(&Load::stolen) > kStolen)
-    return fmt::format("the machine's host took {:.0f}% of the cores' time",
-                       100 * most(&Load::stolen));
+    return fmt::format("the hypervisor took {:.0f}% of the cores' time", 100 * most(&Load::stolen));
   if (most(&Load::switches) > std::max(2 * least_switches, least_switches + kSwitches))
-    return fmt::format("{:.0f} involuntary switches per second, and {:.0f} in another repeat",
-                       most(&Load::switches), least_switches);
+    return fmt::format(
+        "{:.0f} involuntary context switches per second, but {:.0f} in another repeat",
+        most(&Load::switches), least_switches);
   return {};
 }
 

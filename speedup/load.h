@@ -1,4 +1,4 @@
-// What else a machine did while something was measured on it.
+// What else the machine did during a measurement.
 #pragma once
 
 #include <optional>
@@ -9,21 +9,21 @@ namespace tandem {
 
 struct Load {
   double others = 0;    // share of the cores' time that other programs took
-  double stolen = 0;    // share that the machine's host took
-  double switches = 0;  // involuntary context switches of the programs that ran, per second
+  double stolen = 0;    // share that the hypervisor took (steal time)
+  double switches = 0;  // involuntary context switches per second of the measured programs
 };
 
-// Measures from its construction on: programs that are started and waited for meanwhile, against
-// the cores that this process may use.
+// Measures from its construction on. "Own" programs are those that this process has started and
+// waited for in the meantime; the cores are those that this process may use.
 class LoadMeter {
  public:
   LoadMeter();
-  // Nothing where the system does not tell (Linux does, in /proc/stat).
+  // Nothing if the system does not tell (Linux does, in /proc/stat).
   std::optional<Load> since() const;
 
  private:
   struct Reading {
-    double wall = 0, busy = 0, stolen = 0, own = 0;  // seconds; of all cores together
+    double wall = 0, busy = 0, stolen = 0, own = 0;  // seconds; summed over all cores
     double switches = 0;
     int cores = 0;
   };
@@ -31,14 +31,14 @@ class LoadMeter {
   std::optional<Reading> begin_;
 };
 
-// Why a measurement with such repeats is not to be trusted; empty if it is.
+// Why a measurement with such repeats cannot be trusted; empty if it can.
 //
-// Others may take 5% of the cores' time: an iteration that computes on all of them becomes longer
-// by about that, repeats on a quiet machine differ by 1%, and what is compared differs by 10% and
-// more. Stolen time is missing whenever somebody wants to run, so 1% of it is too much. Involuntary
-// switches say little by themselves: four workers with two threads each switch all the time on two
-// cores, without any other program. But repeats do the same, so one that has twice as many as the
-// quietest, and kSwitches more per second, was not alone.
+// Other programs may take 5% of the cores' time. That makes an iteration that uses all cores about
+// 5% longer; repeats on a quiet machine differ by 1%, and the algorithms compared differ by 10% or
+// more. Steal time delays our threads directly, so 1% is too much. The number of involuntary
+// context switches says little by itself: four workers with two threads each on two cores switch
+// all the time, without any other program. But all repeats do the same work, so a repeat with twice
+// as many switches as the quietest one, and kSwitches more per second, was disturbed.
 inline constexpr double kOthers = 0.05, kStolen = 0.01, kSwitches = 200;
 std::string disturbance(std::span<const Load> repeats);
 

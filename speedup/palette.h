@@ -1,6 +1,6 @@
-// The colours of figures, tables and timelines. They can be told apart by the colour-blind (Okabe
-// and Ito's for the paper's algorithms, Paul Tol's for others and for what time is spent on), on
-// white and on dark grey.
+// The colours of figures, tables and timelines. Colour-blind readers can tell them apart, on white
+// and on dark grey: Okabe and Ito's palette for the paper's algorithms, Paul Tol's for other
+// algorithms and for activities.
 #pragma once
 
 #include <string>
@@ -8,17 +8,17 @@
 
 namespace tandem {
 
-// The same in every figure and table; grey for a name that is none of all_algorithms().
+// The same in every figure and table; grey for a name that is not in all_algorithms().
 std::string algorithm_colour(std::string_view name);
 
-// What a thread was busy with: compute, data, forward, backward, update, compress, sum,
+// The colour of a thread's activity: compute, data, forward, backward, update, compress, sum,
 // communicate, wait.
 std::string activity_colour(std::string_view what);
 
-// Stands out on white and on dark grey.
+// Visible on white and on dark grey.
 inline constexpr std::string_view kGrey = "#8a8f98";
 
-// Text and axes, and lines of a grid behind the curves.
+// The colour of text and axes, and of the grid behind the curves.
 struct Theme {
   std::string_view ink, grid;
 };

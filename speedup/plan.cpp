@@ -49,7 +49,7 @@ Results Plan::begin() const {
 
 namespace {
 
-// What was tested stays true.
+// Keeps the test results, which do not depend on timing.
 Cell without_times(const Cell& cell) {
   return {.name = cell.name,
           .algo = cell.algo,
@@ -63,7 +63,7 @@ Cell without_times(const Cell& cell) {
           .curve = cell.curve};
 }
 
-// What was finished and is not asked for this time is not lost.
+// Keeps finished cells that this run does not ask for.
 void keep_others(const Results& earlier, Results& now) {
   for (const Cell& cell : earlier.cells) {
     const bool asked_for = std::ranges::any_of(now.cells, [&](const Cell& other) {
@@ -87,7 +87,7 @@ Results Plan::resume(const Results& earlier) const {
   Results now = begin();
   const auto same = [](const char* what, const auto& before, const auto& wanted) {
     if (before != wanted)
-      throw UserError("it holds results for {} {}, not {}", what, before, wanted);
+      throw UserError("it holds results with {} {}, not {}", what, before, wanted);
   };
   same("--bench", earlier.bench, now.bench);
   same("--device", earlier.device, now.device);
@@ -108,7 +108,8 @@ Results Plan::resume(const Results& earlier) const {
       cell = runs_again ? without_times(*finished) : *finished;
     }
   keep_others(earlier, now);
-  // Finished, it can be drawn anywhere. What goes on must go on where it began.
+  // Finished results can be drawn on any machine. Unfinished ones must be continued on the same
+  // one.
   const Environment here = std::exchange(now.environment, earlier.environment);
   if (!std::ranges::all_of(now.cells, &Cell::done)) {
     same("Tandem", earlier.environment.tandem, here.tandem);
@@ -125,7 +126,7 @@ namespace {
 
 std::string_view name_of(std::string_view option) { return option.substr(0, option.find('=')); }
 
-// The options without those that mean nothing to the algorithm.
+// The options without those that the algorithm does not have.
 std::vector<std::string> known_to(const std::string& algo,
                                   const std::vector<std::string>& options) {
   std::vector<std::string> known;
@@ -134,7 +135,7 @@ std::vector<std::string> known_to(const std::string& algo,
     if (only_for.empty() || std::ranges::find(only_for, algo) != only_for.end())
       known.push_back(options[i]);
     else if (name_of(options[i]) == options[i])
-      ++i;  // the value is the next word
+      ++i;  // skips the value, which is the next word
   }
   return known;
 }
@@ -150,9 +151,10 @@ void check_handed_on(const std::vector<std::string>& options) {
                                        "--save",    "--timeline"};
   for (const std::string& option : options) {
     if (std::ranges::find(kAlsoOurs, name_of(option)) != std::end(kAlsoOurs))
-      throw UserError("give {} before the --: a comparison hands it on itself", name_of(option));
+      throw UserError("give {} before the --: the comparison passes it to the program itself",
+                      name_of(option));
     if (std::ranges::find(kSet, name_of(option)) != std::end(kSet))
-      throw UserError("{} after the -- is not possible: a comparison sets it itself",
+      throw UserError("{} cannot be given after the --: the comparison sets it itself",
                       name_of(option));
   }
 }

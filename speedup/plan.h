@@ -1,4 +1,4 @@
-// Which cells a comparison has, and how each of them is run.
+// The cells of a comparison, and how each of them is run.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@
 
 namespace tandem {
 
-// A program that can be compared on, with what is usual for it.
+// A program that can be compared, with its usual batch and iterations.
 struct Bench {
   std::string program, net;
   std::int64_t batch, iterations;
@@ -25,38 +25,39 @@ struct Plan {
   std::int64_t timed = 0;  // iterations over each link; 0: all
   std::uint64_t seed = 1;
   std::string device = "cpu", precision = "fp32";
-  bool again_disturbed = false;      // finished cells that were disturbed are timed again
-  std::vector<std::string> mpiexec;  // what starts ranks; empty: they are threads
-  std::vector<std::string> options;  // handed on to the program
-  std::string programs;              // the folder that they are in
+  bool again_disturbed = false;      // time finished cells again if they were disturbed
+  std::vector<std::string> mpiexec;  // the command that starts ranks; empty: ranks are threads
+  std::vector<std::string> options;  // passed to the program
+  std::string programs;              // the folder of the programs
   std::string command_line;          // of the comparison
 
-  // All cells, none of which has been run.
+  // All cells, before any of them has been run.
   Results begin() const;
-  // The same with what an earlier run of the same plan has finished, perhaps for other workers,
-  // links or algorithms. Throws UserError, naming what is different, if it was another plan, or
-  // another machine and not all is finished.
+  // The same, with the finished cells of an earlier run of the same plan; that run may have had
+  // other workers, links or algorithms. Throws UserError, which names the difference, if the plan
+  // was different, or if the machine was different and not all cells are finished.
   Results resume(const Results& earlier) const;
-  // How a cell is run; `iterations` and files are still missing. Of `options` it gets those that
-  // its algorithm knows.
+  // The command that runs a cell, without --iterations and output files. It passes those of
+  // `options` that the cell's algorithm has.
   std::vector<std::string> command(const Cell& cell) const;
-  // Whether the same seed gives the same bits every time, and by every synchronous algorithm.
+  // Whether the same seed always gives the same bits, also across all synchronous algorithms.
   bool deterministic() const;
 };
 
-// Options with which the first iterations are those of the algorithm itself, as all others.
+// Options that turn off the algorithm's warm-up, so that its first iterations are like all others.
 std::vector<std::string> without_warmup(const Cell& cell);
 
-// Throws UserError if one of the words that are to be handed on to a program is an option that a
-// comparison sets itself.
+// Throws UserError if `options`, which go to the program, contain one that the comparison sets
+// itself.
 void check_handed_on(const std::vector<std::string>& options);
 
-// A few iterations that nobody times: files are read, the processor wakes up.
+// Runs a few iterations without timing them, so that files are cached and the processor is at full
+// speed.
 void warm_up(const Plan& plan, const Cell& cell);
 
-// Runs a cell: once to test, unless the weights are known from another one; as often as the plan
-// says to take times; and once for the timeline.
-// Fills in what the results say of it, or why it failed. Says what is running.
+// Runs a cell: once to test, unless another cell with the same weights has been tested; as many
+// times as the plan says to measure times; and once for the timeline. Stores the results in `cell`,
+// or the reason of a failure. Calls `running` with what it is doing.
 void run_cell(const Plan& plan, Results& results, Cell& cell,
               const std::function<void(const std::string& what)>& running);
 

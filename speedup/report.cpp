@@ -39,7 +39,7 @@ std::string place(const Cell& cell) {
                      counted(cell.workers, "worker"), escaped(cell.link));
 }
 
-// With a star and the reason if it was disturbed.
+// With a star if it was disturbed; the reason is the star's tooltip.
 std::string named(const Cell& cell) {
   const std::string why = cell.disturbed();
   return fmt::format("<span class=\"swatch\" style=\"background:{}\"></span>{}{}",
@@ -47,7 +47,7 @@ std::string named(const Cell& cell) {
                      why.empty() ? "" : fmt::format("<abbr title=\"{}\">*</abbr>", escaped(why)));
 }
 
-// The values that occur, in their order, with " and " before the last.
+// The different values in order of appearance, with " and " before the last.
 template <class Value>
 std::string listed(const Results& results, Value&& value) {
   std::vector<std::string> all;
@@ -60,9 +60,9 @@ std::string listed(const Results& results, Value&& value) {
   return fmt::format("{} and {}", fmt::join(all, ", "), last);
 }
 
-using Group = std::span<const Cell>;  // of the same workers and link
+using Group = std::span<const Cell>;  // cells with the same workers and link
 
-// Null if none is done.
+// Null if no cell is done.
 const Cell* fastest(Group group) {
   const Cell* best = nullptr;
   for (const Cell& cell : group)
@@ -70,7 +70,7 @@ const Cell* fastest(Group group) {
   return best;
 }
 
-// What belongs to one setting: the reader chooses which of them is shown.
+// Marks an element that belongs to one setting. The reader chooses which setting is shown.
 std::string of_setting(const std::string& setting) {
   return setting.empty() ? "" : fmt::format(" data-setting=\"{}\"", escaped(setting));
 }
@@ -81,8 +81,8 @@ std::string introduction(const Results& r) {
   return fmt::format(
       R"(<header>
 <h1>Wall-clock speedup of Pipe-SGD: {0}</h1>
-<p>{0} ({1} parameters, {2}, {3}) is trained by {4}, each for {5} with batches of {6}, {7}, with {8} workers over links of
-{9}; what is compared is the time that an iteration takes and the accuracy that comes out.</p>
+<p>{0} ({1} parameters, {2}, {3}) is trained with {4}, {5} each, with batches of {6}. Every algorithm is timed {7} with {8}
+workers, link {9}. The report compares the time per iteration and the final accuracy.</p>
 <nav><a href="#speedup">Speedup</a><a href="#tables">Tables</a><a href="#figures">Figures</a><a href="#timelines">Timelines</a><a href="#reading">How to read this</a><a href="#environment">Environment</a></nav>
 </header>
 )",
@@ -111,11 +111,10 @@ std::string speedup_summary(const Results& results, const std::vector<Group>& gr
           times_text(results.speedup_at_same_bits(*best)),
           times_text(results.speedup(*best, "PS-Sync")));
     }
-  if (rows.empty()) rows = "<tr><td colspan=\"7\">Nothing has been run to its end.</td></tr>\n";
+  if (rows.empty()) rows = "<tr><td colspan=\"7\">No cell is finished.</td></tr>\n";
   return fmt::format(R"(<h2 id="speedup">Speedup</h2>
-<p>The fastest algorithm of all in each setting, and what the paper measured with its best one. The paper
-used four machines with a GPU each and Ethernet of 10 Gbit/s; another ratio of computing to communicating gives other
-speedups.</p>
+<p>The fastest algorithm in each setting, and the paper's best result. The paper used four machines with a GPU each and
+10 Gbit/s Ethernet. Speedups depend on the ratio of computation to communication.</p>
 <div class="scroll"><table class="summary">
 <thead><tr><th>setting</th><th style="text-align:left">fastest</th><th>iteration, ms</th><th>s to {}</th><th>over D-Sync</th><th>same bits</th><th>over PS-Sync</th></tr></thead>
 <tbody>
@@ -125,7 +124,7 @@ speedups.</p>
                      target_text(results), rows, kPaperOverDSync, kPaperOverPsSync);
 }
 
-// Shows one setting at a time; without scripts all are shown.
+// Lets the reader show one setting at a time. Without JavaScript all are shown.
 std::string chooser(const std::vector<Group>& groups) {
   if (groups.size() < 2) return "";
   std::string options;
@@ -152,7 +151,7 @@ std::string row(const std::vector<Column>& columns, const Cell& cell, bool best)
   return html + "</tr>\n";
 }
 
-// Two lines: the groups, and the columns below them.
+// Two header rows: the groups, and the columns below them.
 std::string head(const std::vector<Column>& columns) {
   std::string groups, titles;
   for (auto at = columns.begin(); at != columns.end();) {
@@ -170,8 +169,8 @@ std::string head(const std::vector<Column>& columns) {
 
 std::string tables(const Results& results, const std::vector<Group>& groups) {
   std::string html = fmt::format(
-      "<h2 id=\"tables\">Tables</h2>\n<p>The fastest of each setting is marked. The paper: {} over "
-      "D-Sync, {} over PS-Sync for its best setting.</p>\n",
+      "<h2 id=\"tables\">Tables</h2>\n<p>The fastest algorithm of each setting is marked. The "
+      "paper's best setting: {} over D-Sync, {} over PS-Sync.</p>\n",
       kPaperOverDSync, kPaperOverPsSync);
   const std::vector<Column> columns = columns_of(results);
   for (const Group group : groups) {
@@ -193,32 +192,32 @@ std::string tables(const Results& results, const std::vector<Group>& groups) {
 
 std::string caption(const std::string& kind) {
   if (kind == "accuracy")
-    return "Test accuracy by the time of training (tests not counted; the scale is logarithmic, so "
-           "that the same factor is the same distance), and by iteration: what old or compressed "
-           "gradients cost. The dashed line is the accuracy that the table gives the time to.";
+    return "Test accuracy by training time, without the time of tests, on a logarithmic scale; and "
+           "by iteration, which shows what stale or compressed gradients cost. The dashed line is "
+           "the target accuracy of the table.";
   if (kind == "gap")
-    return "How far the loss over the whole training set is above the least there is, which a long "
-           "run has found, by time and by iteration.";
+    return "The loss over the whole training set minus its minimum, which a long run has found, by "
+           "time and by iteration.";
   if (kind == "breakdown")
-    return "What a mean iteration of a worker's compute thread is spent on; the final test "
-           "accuracy is above it. The line at its top reaches from the fastest to the slowest "
-           "repeat. The hatched bar beside it is communication that runs at the same time on the "
-           "other thread: it costs nothing, and without the pipeline it would come on top.";
+    return "What a worker's compute thread spends a mean iteration on. The labels are the mean "
+           "time and the final test accuracy. The whisker reaches from the fastest to the slowest "
+           "repeat. The hatched bar is communication on the other thread, in parallel: it costs no "
+           "time, but without the pipeline it would add to the bar.";
   const char* points =
-      "Points are measured, with the range of the repeats; lines are what the equations predict, "
-      "with costs between two calibrations interpolated.";
+      "Points are measured, with the range of the repeats. Lines are predictions; between two "
+      "measured settings the costs are interpolated.";
   if (kind == "links")
     return fmt::format(
-        "Speedup against the bandwidth of a link. {} Pipe-SGD alone gains most where computing and "
-        "communicating take equally long, compression where the network is slow.",
+        "Speedup by link bandwidth. {} Pipe-SGD alone gains most where computation and "
+        "communication take equally long, compression where the network is slow.",
         points);
-  return fmt::format("Speedup against the number of workers. {}", points);
+  return fmt::format("Speedup by number of workers. {}", points);
 }
 
 std::string figure_html(const FigureName& name, const fs::path& folder) {
   const fs::path file = folder / (name.file + ".svg");
   if (!fs::exists(file))
-    return fmt::format("<p class=\"missing\"{}>{}.svg has not been drawn: it needs gnuplot.</p>\n",
+    return fmt::format("<p class=\"missing\"{}>{}.svg is missing: drawing it needs gnuplot.</p>\n",
                        of_setting(name.setting), name.file);
   const std::string svg = read_file(file);
   return fmt::format(
@@ -243,15 +242,15 @@ std::string timelines(const std::vector<Group>& groups) {
           of_setting(of.setting()), title, place(of), svg);
   };
   for (const Group group : groups) {
-    add("All algorithms, worker 0, on one scale", group[0], timelines_on_one_scale(group));
+    add("All algorithms, worker 0, on one time scale", group[0], timelines_on_one_scale(group));
     for (const Cell& cell : group) add(named(cell), cell, timeline_svg(cell));
   }
-  if (html.empty()) html = "<p>None was recorded.</p>\n";
+  if (html.empty()) html = "<p>No timeline was recorded.</p>\n";
   return R"(<h2 id="timelines">Timelines</h2>
-<p>Two iterations from a separate run: of twelve, those that take nearest to twice the mean. Each rank has two threads: the
-upper row computes, the lower one communicates. With D-Sync the rows take turns. With Pipe-SGD the lower row is busy with an
-earlier iteration while the upper one computes: compare the numbers. In the first picture all algorithms have one scale of
-time; the others have their own. Point at a span to read its length.</p>
+<p>Two iterations from a separate run of twelve: the pair whose time is closest to the mean. Each rank has two threads. The
+upper row computes, the lower one communicates. With D-Sync the rows take turns. With Pipe-SGD the lower row handles an
+earlier iteration while the upper one computes: compare the numbers. In the first picture all algorithms share one time
+scale; the others have their own. Point at a span to read its length.</p>
 )" + timeline_legend() +
          html;
 }
@@ -259,40 +258,42 @@ time; the others have their own. Point at a span to read its length.</p>
 std::string reading(const Results& results) {
   return fmt::format(
       R"(<h2 id="reading">How to read this</h2>
-<p>A parameter server (PS-Sync) moves all gradients and weights through one network card. D-Sync adds the gradients up in a
-ring of workers, so that no card carries more than the others, but each iteration does one thing after the other:</p>
+<p>A parameter server (PS-Sync) moves all gradients and weights through one NIC (network card). D-Sync sums the gradients in
+a ring of workers, so that all NICs carry the same load. But an iteration does one thing after the other:</p>
 <p><code>update + compute + communicate</code> <span class="soft">(Eq. 2)</span></p>
-<p>Pipe-SGD updates with the gradients of an earlier iteration, so that computing and communicating run at the same time
-and only the longer of the two counts:</p>
+<p>Pipe-SGD updates with the gradients of an earlier iteration. Computation and communication then run in parallel, and
+only the longer of the two counts:</p>
 <p><code>max(update + compute, communicate)</code> <span class="soft">(Eq. 4)</span></p>
-<p>Hence it gains most, a factor of two, where both take equally long. Compression makes communication shorter: +T sends 16
-instead of 32 bits of a number, +Q sends 8.</p>
+<p>So it gains most, a factor of two, where both take equally long. Compression shortens communication: +T sends 16 instead
+of 32 bits per number, +Q sends 8.</p>
 <dl>
-<dt>iteration</dt><dd>The mean over the timed iterations and over all repeats; ± is half of what lies between the fastest and the
-slowest repeat. Beside it the median of all timed iterations: far from the mean, some iterations were much longer than others.</dd>
-<dt>s to {}</dt><dd>Seconds of training{} until the first of three tests in a row with that accuracy, or of as many
-as were left. Old or compressed gradients can need more iterations; this column counts them in.</dd>
-<dt>times as fast as</dt><dd>The other algorithm's iteration divided by this one's, among as many workers and over the same link. Same bits:
-D-Sync with the same compression.</dd>
+<dt>iteration</dt><dd>The mean over the timed iterations of all repeats; ± is half the range from the fastest to the slowest
+repeat. The median is over all timed iterations. If it is far from the mean, some iterations took much longer than others.</dd>
+<dt>s to {}</dt><dd>Training time in seconds{} until the first of three tests in a row with that accuracy. Near the end of the
+run, the remaining tests suffice. Stale or compressed gradients can need more iterations; this column includes them.</dd>
+<dt>speedup over</dt><dd>The other algorithm's iteration time divided by this one's, with the same number of workers and the same
+link. Same bits: over D-Sync with the same compression.</dd>
 <dt>compute</dt><dd>Loading data, forward, backward and update.</dd>
-<dt>compress</dt><dd>Compressing, decompressing and adding what is compressed, where the compute thread waits for it.</dd>
-<dt>exposed</dt><dd>Communication that the compute thread waits for: sending, receiving, plain adding and waiting for slower workers.</dd>
-<dt>other</dt><dd>The rest of the iteration: handing over to the other thread, waking up, what is between the measured spans.</dd>
-<dt>hidden</dt><dd>Communication and compression behind the computation. It is not a part of the iteration's time; the other four are, and
-add up to the mean.</dd>
-<dt>wait</dt><dd>In timelines: a thread waits for the other thread of its worker. The compute thread's is compress, exposed and a part of
-other.</dd>
-<dt>predicted</dt><dd>The iteration by the paper's equations 2 (D-Sync) and 5 (Pipe-SGD), and for PS-Sync by equation 2 with what a
-server's card takes, from measured times of computing and a calibrated network. A dash: there is no equation for it.</dd>
-<dt>MB sent</dt><dd>By all ranks together in an iteration, in millions of bytes.</dd>
-<dt>*</dt><dd>The measurement was disturbed: other programs took more than 5% of the cores' time, the machine's host more than 1%, or one
-repeat had twice as many involuntary switches as another.</dd>
+<dt>compress</dt><dd>Compressing, decompressing and summing compressed values, as far as the compute thread waits for it.</dd>
+<dt>exposed</dt><dd>Communication that the compute thread waits for: sending, receiving, plain sums, and the wait for slower workers.</dd>
+<dt>other</dt><dd>The rest of the iteration: handing over to the other thread, waking up, gaps between the measured spans.</dd>
+<dt>hidden</dt><dd>Communication and compression in parallel with computation. It is not part of the iteration's time. The other four are;
+their sum is the mean.</dd>
+<dt>wait</dt><dd>In timelines: a thread waits for the other thread of its worker. The compute thread's waits are compress, exposed and
+part of other.</dd>
+<dt>predicted</dt><dd>The iteration time computed from the measured compute times of the slowest worker and the calibrated network. D-Sync: the
+paper's equation 2. Pipe-SGD: equation 5. PS-Sync: equation 2 with the time that a server's NIC needs for the data of all workers.
+Local-SGD: equation 2 with the all-reduce's time divided by <code>--period</code>. A dash: there is no equation for it.</dd>
+<dt>MB sent</dt><dd>Sent per iteration by all ranks together, in millions of bytes.</dd>
+<dt>*</dt><dd>The measurement was disturbed: other programs took more than 5% of the cores' time, the hypervisor more than 1%, or one
+repeat had more than twice as many involuntary context switches as another.</dd>
 </dl>
-<p>More in the documentation that comes with the program: <code>docs/05-overlap.md</code> goes through the paper's argument,
-<code>docs/emulated-link.md</code> says what a link such as <code>1gbe</code> is, <code>docs/results</code> has more measurements.</p>
+<p>The documentation has more: <code>docs/05-overlap.md</code> explains the paper's argument,
+<code>docs/emulated-link.md</code> explains links such as <code>1gbe</code>, <code>docs/results</code> has more measurements.</p>
 )",
       target_text(results),
-      results.extrapolates() ? " (iterations times the mean iteration)" : ", its start included,");
+      results.extrapolates() ? " (iterations times the mean iteration time)"
+                             : ", including its start,");
 }
 
 std::string environment(const Results& r) {

@@ -1,4 +1,4 @@
-// The report on a comparison: one file of HTML that holds all it needs.
+// The report on a comparison: one self-contained HTML file.
 #pragma once
 
 #include <filesystem>
@@ -8,7 +8,7 @@
 
 namespace tandem {
 
-// With the figures that draw_figures() has left in the folder; it says so where one is missing.
+// Includes the figures that draw_figures() left in the folder. Says so if one is missing.
 std::string report_html(const Results& results, const std::filesystem::path& figures_folder);
 
 }  // namespace tandem

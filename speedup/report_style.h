@@ -1,4 +1,4 @@
-// How the report looks and behaves: light and dark, on a phone, on a wide screen, on paper.
+// The report's style sheet and script: light and dark, for phones, wide screens and paper.
 #pragma once
 
 #include <string_view>
@@ -100,7 +100,7 @@ dd { margin: 0; overflow-wrap: anywhere; }
 }
 )";
 
-// Shows the setting that is chosen, and says below what is wider than the page that it is.
+// Shows the chosen setting. Adds a hint below tables and figures that are wider than the page.
 inline constexpr std::string_view kReportScript = R"(
 const setting = document.getElementById("setting");
 const scrollers = [...document.querySelectorAll(".scroll")];

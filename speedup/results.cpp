@@ -22,7 +22,7 @@ using Parsed = nlohmann::json;
 constexpr int kFormat = 2;
 constexpr std::uint64_t kMostBytes = 100'000'000;
 
-// Puts arrays of plain values on one line each.
+// Puts each array of plain values on one line.
 std::string with_flat_arrays(const std::string& json) {
   constexpr auto kNone = std::string::npos;
   std::string text;
@@ -61,7 +61,7 @@ double to_microseconds(double ms) { return std::round(1e3 * ms) / 1e3; }
 
 Json json_of(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 
-// What is kept as it is, with its names: one list each, for writing and for reading.
+// The fields that are stored unchanged, with their names. Writing and reading use the same lists.
 constexpr auto field = [](const char* name, auto member) { return std::pair(name, member); };
 constexpr std::tuple kPlan(field("bench", &Results::bench), field("net", &Results::net),
                            field("data", &Results::data), field("device", &Results::device),
@@ -242,7 +242,7 @@ std::optional<double> Cell::spread_ms() const {
 
 namespace {
 
-// What a test and the two after it have all reached.
+// The accuracy that a test and the two after it have all reached.
 double lasting(std::span<const CurvePoint> curve, std::size_t test) {
   constexpr std::size_t kInARow = 3;
   const auto tests = curve.subspan(test, std::min(kInARow, curve.size() - test));
@@ -278,8 +278,7 @@ std::vector<std::span<const Cell>> Results::settings() const {
 
 namespace {
 
-// D-Sync with the same compression, among the same workers and over the same link; null if there is
-// none.
+// D-Sync with the same compression, workers and link; null if there is none.
 const Cell* d_sync_like(const Results& results, const Cell& cell) {
   return results.beside(cell, row_name("D-Sync", cell.compress));
 }
@@ -337,7 +336,7 @@ std::string to_json(const Results& r) {
 Results read_results(const std::string& path) {
   try {
     if (const auto bytes = regular_file_bytes(path); bytes > kMostBytes)
-      throw UserError("it has {} bytes, of which {} can be read at most", bytes, kMostBytes);
+      throw UserError("it has {} bytes, more than the limit of {}", bytes, kMostBytes);
     return results_from(parse_json(read_file(path)));
   } catch (const std::exception& e) {
     throw UserError("{} is not a results.json of build/speedup: {}", path, shown(e.what(), 300));

@@ -23,8 +23,8 @@ using Json = nlohmann::json;
 
 constexpr std::int64_t kTimelineIterations = 12;  // of which two are shown
 
-// What a worker's mean iteration was spent on: its two threads side by side, of which the compute
-// thread waits for the other one.
+// What a worker's mean iteration was spent on. Its compute thread and its communication thread run
+// in parallel, and the compute thread waits for the other.
 Breakdown breakdown_of(const Json& summary) {
   const Json& ms = summary.at("breakdown_ms");
   const double mean = summary.at("iteration_ms").at("mean");
@@ -36,7 +36,7 @@ Breakdown breakdown_of(const Json& summary) {
   b.compress = std::min(part("compress"), waited_for);
   b.exposed = waited_for - b.compress;
   b.hidden = communication - waited_for;
-  // A GPU's own clock can be ahead of the host's by a little.
+  // A GPU's clock can run slightly ahead of the host's.
   const double ahead = std::max(1.0, b.iteration() / mean);
   for (double* ms_of : {&b.compute, &b.compress, &b.exposed}) *ms_of /= ahead;
   b.other = std::max(0.0, mean - b.iteration());
@@ -51,7 +51,7 @@ std::vector<Json> lines_of(const std::string& metrics, const char* with) {
   return entries;
 }
 
-// Accuracies of a training that was tested at times that do not count.
+// The accuracies of a run with tests, without times.
 std::vector<CurvePoint> tests_of(const std::string& metrics) {
   std::vector<CurvePoint> tests;
   for (const Json& entry : lines_of(metrics, "test_accuracy"))
@@ -77,14 +77,14 @@ Words operator+(Words words, const Words& more) {
   return words;
 }
 
-// A timed training.
+// A timed run.
 struct Timed {
   Json summary;
   std::vector<double> iterations_ms;
   std::optional<Load> load;
 };
 
-// What the prediction of a training was made from.
+// The input of a run's prediction.
 ModelInput model_of(const Json& summary) {
   const Json &o = summary.at("options"), &n = summary.at("network"), &m = summary.at("model");
   const std::string algo = o.at("algo");
@@ -106,7 +106,7 @@ ModelInput model_of(const Json& summary) {
           .closed = m.at("closed")};
 }
 
-// The mean of each of the members; the rest is that of the first.
+// The mean of each of these members. All other members are taken from the first element.
 template <class T>
 T mean_of(const std::vector<T>& all, std::initializer_list<double T::*> members) {
   T result = all.front();
@@ -133,7 +133,7 @@ ModelInput mean_of(const std::vector<ModelInput>& models) {
   return result;
 }
 
-// What a training that was tested says of the weights.
+// Stores the results that depend only on the weights.
 void take_weights(const Json& summary, Cell& cell) {
   cell.test_accuracy = summary.at("test_accuracy");
   cell.train_loss = summary.at("train_loss");
@@ -141,7 +141,7 @@ void take_weights(const Json& summary, Cell& cell) {
   cell.warmup = summary.at("warmup");
 }
 
-// When the iterations of a curve were done, in the mean of the repeats.
+// Sets when the iterations of a curve were done, as a mean over the repeats.
 void set_times(std::vector<CurvePoint>& curve, const std::vector<Timed>& repeats) {
   for (CurvePoint& point : curve) {
     std::vector<double> seconds;
@@ -153,9 +153,9 @@ void set_times(std::vector<CurvePoint>& curve, const std::vector<Timed>& repeats
   }
 }
 
-// All repeats count alike: every number is the mean of theirs.
+// All repeats count equally: every number is the mean over the repeats.
 void take_times(const std::vector<Timed>& repeats, Results& results, Cell& cell) {
-  std::vector<double> warm;  // the iterations that count, of all repeats
+  std::vector<double> warm;  // the iterations of all repeats, without cold ones
   std::vector<Breakdown> breakdowns;
   std::vector<ModelInput> models;
   std::vector<double> predicted;
@@ -182,7 +182,7 @@ void take_times(const std::vector<Timed>& repeats, Results& results, Cell& cell)
   const Json& summary = repeats.back().summary;
   results.data = summary.at("data");
   results.parameters = summary.at("parameters");
-  if (cell.curve.empty()) {  // the test at the end is the only one
+  if (cell.curve.empty()) {  // the only test is the one at the end
     take_weights(summary, cell);
     const Json& objective = summary.at("objective");
     cell.curve = {
@@ -196,7 +196,7 @@ void take_times(const std::vector<Timed>& repeats, Results& results, Cell& cell)
     cell.bytes_per_iteration += rank.at("bytes_sent").get<double>();
 }
 
-// Whether two cells come to the same weights. Links never change the answer.
+// Whether two cells end with the same weights. Links do not matter for this.
 bool same_weights(const Plan& plan, const Cell& a, const Cell& b) {
   const auto is_synchronous = [](const Cell& cell) {
     return strategy_named(cell.algo).family == Family::synchronous;
@@ -211,7 +211,7 @@ bool same_weights(const Plan& plan, const Cell& a, const Cell& b) {
 void warm_up(const Plan& plan, const Cell& cell) {
   try {
     run_program(plan.command(cell) + without_warmup(cell) + Words{"--iterations", "5"});
-  } catch (const SystemError&) {  // the cell itself will tell
+  } catch (const SystemError&) {  // the cell's own run will report it
   }
 }
 
@@ -224,9 +224,9 @@ void run_cell(const Plan& plan, Results& results, Cell& cell,
     const auto length = [](std::int64_t iterations) {
       return Words{"--iterations", std::to_string(iterations)};
     };
-    // What is timed is tested only at the end: each test stops all workers. The same seed gives the
-    // same weights every time and over any link (on a GPU, nearly the same): so they are tested in
-    // a run of their own, without a link, once for all links.
+    // Timed runs are tested only at the end, because each test stops all workers. The same seed
+    // gives the same weights every time and over any link (on a GPU, nearly the same). So the
+    // weights are tested in a separate run without a link, once for all links.
     const auto tested = std::ranges::find_if(results.cells, [&](const Cell& other) {
       return same_weights(plan, other, cell) && other.done();
     });
@@ -250,7 +250,7 @@ void run_cell(const Plan& plan, Results& results, Cell& cell,
     }
     std::vector<Timed> repeats;
     for (std::int64_t r = 1; r <= plan.repeats; ++r) {
-      running(fmt::format("training {} of {}", r, plan.repeats));
+      running(fmt::format("run {} of {}", r, plan.repeats));
       const LoadMeter meter;
       run_program(plan.command(cell) + length(results.timed) +
                   (results.extrapolates() ? without_warmup(cell) : Words{}) +

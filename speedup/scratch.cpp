@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kFolder = "tandem-speedup-";
-constexpr const char* kLock = "tandem-speedup.lock";  // says that the folder is one of ours
+constexpr const char* kLock = "tandem-speedup.lock";  // marks the folder as ours
 
 bool is_own(const fs::path& path, mode_t type) {
   struct stat status {};
@@ -47,9 +47,9 @@ Scratch::Scratch() {
   do {
     std::string name = parent / (std::string(kFolder) + "XXXXXX");
     if (!::mkdtemp(name.data()))
-      throw SystemError("cannot make a folder in {}: {}", parent.string(), std::strerror(errno));
+      throw SystemError("cannot create a folder in {}: {}", parent.string(), std::strerror(errno));
     folder_ = name;
-    // Another process may take it for a leftover before it is locked.
+    // Another process may remove it as a leftover before it is locked.
     try {
       lock_.emplace(folder_ / kLock);
     } catch (const FileError& e) {

@@ -1,4 +1,4 @@
-// A folder for files that nobody keeps.
+// A folder for temporary files.
 #pragma once
 
 #include <filesystem>
@@ -9,8 +9,8 @@
 
 namespace tandem {
 
-// In the system's folder for temporary files; gone at the end. Those of processes that were killed
-// are removed by the next one. A lock in each tells which are still in use.
+// It is in the system's temporary folder and is removed by the destructor. Folders of killed
+// processes are removed by the next one. A lock in each folder tells which are still in use.
 class Scratch {
  public:
   Scratch();  // throws SystemError

@@ -15,23 +15,25 @@
 namespace tandem {
 namespace {
 
-// Speedups of all algorithms along an axis, over D-Sync and over PS-Sync where they are there.
+// Speedups of all algorithms along an axis, over D-Sync and over PS-Sync if they were measured.
 struct Axis {
   std::string name, title, label;
-  std::string at;                                              // what stays the same along it
-  std::function<std::optional<double>(const Cell&)> position;  // on the axis, if it is on it
-  // Positions from one to the other, and what a model needs to know of one besides its costs.
+  std::string at;  // what is constant along the axis
+  std::function<std::optional<double>(const Cell&)>
+      position;  // the cell's position, if it is on the axis
+  // `steps`: positions between two others. `place`: sets what a model depends on at a position
+  // besides its costs.
   std::function<std::vector<double>(double from, double to)> steps;
   std::function<void(ModelInput& model, double position)> place;
-  std::string settings = {};  // of the axis
+  std::string settings = {};  // gnuplot's, for the axis
 };
 
-// One algorithm and the one that it is compared with, at one position.
+// One algorithm and the baseline it is compared with, at one position.
 struct Pair {
   const Cell *cell, *base;
 };
 
-// By position; two links can be equally fast and differ in latency.
+// By position. Two links can have the same bandwidth and different latencies.
 std::multimap<double, Pair> pairs_of(const Results& results, const Axis& axis,
                                      const std::string& name, const char* over) {
   std::multimap<double, Pair> pairs;
@@ -44,8 +46,8 @@ std::multimap<double, Pair> pairs_of(const Results& results, const Axis& axis,
   return pairs;
 }
 
-// What a model is made from, so far on the way from one setting to the other: costs that follow a
-// power law, as 1/bandwidth does, are exact in between.
+// The model's input at a point between two settings. Costs that follow a power law, as 1/bandwidth
+// does, are interpolated exactly.
 ModelInput between(const ModelInput& a, const ModelInput& b, double share) {
   const auto mix = [share](double from, double to) {
     return from > 0 && to > 0 ? from * std::pow(to / from, share) : from + share * (to - from);
@@ -61,7 +63,7 @@ ModelInput between(const ModelInput& a, const ModelInput& b, double share) {
   return m;
 }
 
-// The speedup that the model predicts, along the axis and not only where something was measured.
+// The predicted speedup, also between the measured positions.
 std::string predicted_curve(const Axis& axis, const std::multimap<double, Pair>& pairs) {
   std::string points;
   for (auto at = pairs.begin(); at != pairs.end();) {
@@ -144,9 +146,8 @@ std::optional<GnuplotFigure> speedup_figure(const Results& results, const Axis& 
     const bool last = i + 1 == plots.size();
     script += margins({.left = (i ? kRightPanel : kLeftPanel).left,
                        .right = (last ? kRightPanel : kLeftPanel).right});
-    script +=
-        fmt::format("set title {}\n",
-                    gnuplot_quoted(fmt::format("times as fast as {} ({})", overs[i], axis.at)));
+    script += fmt::format("set title {}\n",
+                          gnuplot_quoted(fmt::format("speedup over {} ({})", overs[i], axis.at)));
     script +=
         last ? kKeyBeside + plots[i] + key + "\n" : "unset key\n" + plots[i] + "\nunset ylabel\n";
   }
@@ -159,8 +160,8 @@ std::optional<GnuplotFigure> links_figure(const Results& results) {
   if (results.cells.empty()) return {};
   return speedup_figure(results,
                         {.name = "links",
-                         .title = "Speedup against the bandwidth of a link",
-                         .label = "bandwidth of a link, Gbit/s",
+                         .title = "Speedup by link bandwidth",
+                         .label = "link bandwidth, Gbit/s",
                          .at = workers_text(results.cells[0].workers),
                          .position = [&](const Cell& cell) -> std::optional<double> {
                            const LinkSpeed link = parse_link(cell.link);
@@ -184,7 +185,7 @@ std::optional<GnuplotFigure> workers_figure(const Results& results) {
   if (results.cells.empty()) return {};
   return speedup_figure(
       results, {.name = "workers",
-                .title = "Speedup against the number of workers",
+                .title = "Speedup by number of workers",
                 .label = "workers",
                 .at = "link " + results.cells[0].link,
                 .position = [&](const Cell& cell) -> std::optional<double> {

@@ -10,7 +10,7 @@
 namespace tandem {
 namespace {
 
-// Instead of results.
+// What a row shows instead of results.
 std::string missing(const Cell& cell) {
   return cell.failure.empty() ? "not run yet" : fmt::format("failed: {}", cell.failure);
 }
@@ -25,25 +25,28 @@ std::string what(const Results& r) {
 }
 
 constexpr const char* kLegend =
-    "Milliseconds of the mean iteration, over all repeats; ± is half of what lies between the\n"
-    "repeats. compute + compress + exposed + other = the mean; hidden is communication behind it.\n"
-    "same bits: over D-Sync with the same compression. s to: the first of three tests in a row.\n"
-    "predicted: Eq. 2 (D-Sync) and 5 (Pipe-SGD) of the Pipe-SGD paper, and Eq. 2 with a server's\n"
-    "card. The paper's ranges for its best setting: 2.0-3.2× over D-Sync, 4.0-5.4× over PS-Sync.\n";
+    "Milliseconds per iteration, mean over all repeats; ± is half the range of the repeats.\n"
+    "compute + compress + exposed + other = mean. hidden: communication that overlaps compute.\n"
+    "same bits: speedup over D-Sync with the same compression. s to: seconds until the first of\n"
+    "three tests in a row with that accuracy. predicted: from the measured compute times and\n"
+    "the calibrated network. D-Sync: Eq. 2 of the Pipe-SGD paper. Pipe-SGD: Eq. 5. PS-Sync:\n"
+    "Eq. 2 with the time that a server's NIC (network card) needs for the data of all workers.\n"
+    "Local-SGD: Eq. 2 with the all-reduce's time divided by --period. The paper's speedups with\n"
+    "its best setting: 2.0-3.2× over D-Sync, 4.0-5.4× over PS-Sync.\n";
 
 std::string legend(const Results& r, const char* star) {
   std::string text = kLegend;
   if (r.extrapolates())
     text +=
-        "Seconds are iterations times the mean time of an iteration, which is that of D-Sync\n"
-        "during a warm-up; the accuracy is that of a whole training without a link.\n";
+        "Seconds are iterations times the mean iteration time; warm-up iterations count with\n"
+        "D-Sync's time. The accuracy is that of a complete run without a link.\n";
   for (const Cell& c : r.cells)
     if (const std::string why = c.disturbed(); c.done() && !why.empty())
       text += fmt::format("{} {}, {}, was disturbed: {}.\n", star, c.name, c.setting(), why);
   return text;
 }
 
-// A table below the names of its groups.
+// A table with the groups' headings above the columns' titles.
 std::string text_table(std::span<const Cell> cells, std::span<const Column> columns) {
   const auto width = [&](const Column& c) {
     const auto in_group = std::ranges::count(columns, c.group, &Column::group);

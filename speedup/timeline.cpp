@@ -17,7 +17,7 @@ namespace {
 constexpr double kWidth = 1000, kGutter = 150, kRight = 12;
 constexpr double kHeader = 15, kRow = 17, kGap = 9, kAxis = 36;
 
-// `wait` lets the page's background through.
+// `wait` is nearly transparent.
 std::string fill(const std::string& what) {
   return what == "wait" ? R"(fill="currentColor" fill-opacity="0.1")"
                         : fmt::format(R"(fill="{}")", activity_colour(what));
@@ -30,7 +30,7 @@ bool fits(const std::string& text, double width) {
 
 using Row = std::vector<const TimelineSpan*>;
 
-// Rows below each other, two for each rank that is added, on one scale of time.
+// Rows below each other, two for each added rank, on one time scale.
 class Drawing {
  public:
   Drawing(double from, double to) : from_(from), to_(std::max(to, from + 1e-6)) {}
@@ -64,7 +64,7 @@ class Drawing {
     Row spans;
     for (const TimelineSpan& span : timeline)
       if (span.rank == rank && span.communicates == communicates) spans.push_back(&span);
-    // What happens during something else is drawn on top of it.
+    // Activities during a wait or a transfer are drawn on top of it.
     std::ranges::stable_sort(spans, std::greater(), [](const TimelineSpan* span) {
       return span->what == "communicate" || span->what == "wait";
     });
@@ -82,7 +82,7 @@ class Drawing {
   }
 
   void draw_span(const TimelineSpan& span) {
-    constexpr double kThinnest = 0.6;  // that one still sees
+    constexpr double kThinnest = 0.6;  // that is still visible
     const double left = x(span.begin);
     body_ += fmt::format(
         "<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{}\" {}><title>{} of iteration "
@@ -92,7 +92,7 @@ class Drawing {
         escaped(span.what), span.iteration, span.end - span.begin, span.begin);
   }
 
-  // In the middle of the span, where there is room.
+  // Written in the middle of the span, if there is room.
   void write_iteration(const TimelineSpan& span) {
     const double width = x(span.end) - x(span.begin);
     const std::string number = std::to_string(span.iteration), words = "iteration " + number;
@@ -142,7 +142,7 @@ class Drawing {
   }
 
   double from_, to_;
-  double y_ = 0;  // of what is drawn next
+  double y_ = 0;  // of the next row
   std::string body_;
 };
 

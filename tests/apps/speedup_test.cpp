@@ -71,7 +71,7 @@ TEST_CASE("speedup program: runs a plan, keeps what is finished, and tells what 
 
   const ProgramResult other = speedup({"--seed", "2"});
   CHECK(other.status == 2);
-  CHECK(has(other.err, "holds results for --seed 1, not 2"));
+  CHECK(has(other.err, "holds results with --seed 1, not 2"));
 
   const ProgramResult failing =
       speedup({"--again", "--algos", "PS-Sync,D-Sync", "--batch", "1000"});

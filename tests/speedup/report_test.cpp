@@ -248,7 +248,7 @@ TEST_CASE("figures: without gnuplot, the message names the package") {
       message_of<SystemError>([&] { draw_figures(example_results(), folder / "figures"); });
   ::setenv("PATH", path.c_str(), 1);
   CHECK(message ==
-        "the figures are drawn by gnuplot, which is not installed (Debian's package gnuplot-nox)");
+        "drawing figures needs gnuplot, which is not installed (Debian's package gnuplot-nox)");
 }
 
 TEST_CASE("report: everything is in it, escaped, and nothing is loaded from elsewhere") {
@@ -280,7 +280,7 @@ TEST_CASE("report: everything is in it, escaped, and nothing is loaded from else
     CHECK(count(cells, row) > 0);
     CHECK(count(to_markdown(results), markdown) > 0);
   }
-  CHECK(count(html, "has not been drawn") == figures_of(results).size());
+  CHECK(count(html, "is missing: drawing it") == figures_of(results).size());
   for (const char* loads : {"src=", "href=\"http", "url(http", "@import", "<link"})
     CHECK(count(html, loads) == 0);
   CHECK(count(html, "href=") == count(html, "href=\"#"));

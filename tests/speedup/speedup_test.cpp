@@ -112,15 +112,15 @@ TEST_CASE("speedup: a program gets the options that its algorithm knows") {
                   {"--warmup-epochs", "0", "--warmup-epochs", "5", "--lr", "0.1", "--pipe-k=3"}));
   CHECK(r.options == "--warmup-epochs 5 --lr 0.1 --pipe-k=3");
   p.options.back() = "--pipe-k=2";
-  CHECK(message_of<UserError>([&] { p.resume(r); }).starts_with("it holds results for options "));
+  CHECK(message_of<UserError>([&] { p.resume(r); }).starts_with("it holds results with options "));
 
   CHECK_NOTHROW(check_handed_on({"--lr", "0.1"}));
   CHECK(message_of<UserError>([] {
           check_handed_on({"--lr", "0.1", "--batch=4"});
-        }) == "give --batch before the --: a comparison hands it on itself");
+        }) == "give --batch before the --: the comparison passes it to the program itself");
   CHECK(message_of<UserError>([] {
           check_handed_on({"--save", "x"});
-        }) == "--save after the -- is not possible: a comparison sets it itself");
+        }) == "--save cannot be given after the --: the comparison sets it itself");
 
   CHECK(p.deterministic());
   p.device = "cuda";
@@ -149,7 +149,7 @@ TEST_CASE("speedup: where few iterations are timed, the others take as long") {
   CHECK(to_text(r).find("10 iterations each from seed 1, 4 of them timed") != std::string::npos);
 
   CHECK(message_of<UserError>([&] { plan().resume(r); }) ==
-        "it holds results for --timed 4, not 10");
+        "it holds results with --timed 4, not 10");
   pipe.curve[1].wall_s = 1;
   r.timed = r.iterations;  // all were timed: nothing to reckon
   r.extrapolate();
@@ -257,7 +257,7 @@ TEST_CASE("speedup: finished cells are kept, failed ones and those of other plan
 
   p.iterations = 11;
   CHECK(message_of<UserError>([&] { p.resume(r); }) ==
-        "it holds results for --iterations 10, not 11");
+        "it holds results with --iterations 10, not 11");
 }
 
 TEST_CASE(
@@ -281,7 +281,7 @@ TEST_CASE("speedup: only a finished comparison may come from another machine, an
   r.environment.processor = "abacus";
   CHECK(message_of<UserError>([&] {
           p.resume(r);
-        }).starts_with("it holds results for the processor abacus, not "));
+        }).starts_with("it holds results with the processor abacus, not "));
   Plan all = p;
   all.workers = {4}, all.links = {"1gbe"}, all.algorithms = {all_algorithms()[0]};
   CHECK(all.resume(r).environment.processor == "abacus");
@@ -340,11 +340,11 @@ TEST_CASE("speedup: a disturbed measurement is recognised") {
   CHECK(disturbance(Loads{{.others = 0.04, .stolen = 0.009, .switches = 5000}}) == "");
   CHECK(disturbance(Loads{{.others = 0.01}, {.others = 0.31}}) ==
         "other programs took 31% of the cores' time");
-  CHECK(disturbance(Loads{{.stolen = 0.02}}) == "the machine's host took 2% of the cores' time");
+  CHECK(disturbance(Loads{{.stolen = 0.02}}) == "the hypervisor took 2% of the cores' time");
   CHECK(disturbance(Loads{{.switches = 3000}, {.switches = 5000}}) == "");
   CHECK(disturbance(Loads{{.switches = 10}, {.switches = 100}}) == "");
   CHECK(disturbance(Loads{{.switches = 6100}, {.switches = 3000}}) ==
-        "6100 involuntary switches per second, and 3000 in another repeat");
+        "6100 involuntary context switches per second, but 3000 in another repeat");
 }
 
 TEST_CASE("speedup: the meter sees a program that nobody here has waited for") {
@@ -417,9 +417,9 @@ TEST_CASE("speedup: a program's output comes back, and its failure as it tells i
   CHECK(failure("echo first >&2; echo 'sh: no luck' >&2; exit 3") == "no luck");
   CHECK(failure("echo 'sh: no luck' >&2; echo; echo '-----' >&2; exit 3") == "no luck");
   CHECK(failure("exit 3") == "sh ended with status 3");
-  CHECK(failure("kill -9 $$") == "sh was ended by signal 9");
+  CHECK(failure("kill -9 $$") == "sh was killed by signal 9");
   CHECK(message_of<SystemError>([] { tandem::run_program({"/no/such/program"}); }) ==
-        "/no/such/program cannot be started");
+        "cannot start /no/such/program");
 }
 
 TEST_CASE("speedup: folders of killed comparisons are removed, others not") {
