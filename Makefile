@@ -2,22 +2,22 @@
 #
 #   DEBUG=1                  no optimisation, debugging symbols            -> build/debug
 #   SAN=address,undefined    sanitizers: address, undefined, thread        -> build/san-…
-#   CUDA=0|1                 with the CUDA backend; default 1 where nvcc and a GPU are found, 0 with SAN
-#   CUDA_ARCH=80,90          the GPUs to build for; newer ones compile the last at start
+#   CUDA=0|1                 with the CUDA backend; default 1 if nvcc and a GPU are found, 0 with SAN
+#   CUDA_ARCH=80,90          GPU architectures to build for; newer GPUs compile the last one at startup
 #   WERROR=1                 warnings are errors
 #   ARCH=…                   -march on x86-64 (default native), -mcpu elsewhere (default none)
 #   CXX=clang++              g++ 12 or newer, clang 14 or newer
-#   MPI=0|1                  with MPI; default 1 where it is found, 0 with SAN=thread
-#   MPICXX=mpicxx            whose MPI: MPICH's where it is found (mpicxx.mpich), else mpicxx
-#   PREFIX=/usr/local        where `make install` puts things; DESTDIR=… goes before it
-#   CPPFLAGS= LDFLAGS=       where libraries are, if not where the compiler looks: -I… and -L…
+#   MPI=0|1                  with MPI; default 1 if it is found, 0 with SAN=thread
+#   MPICXX=mpicxx            which MPI: MPICH's if it is found (mpicxx.mpich), otherwise mpicxx
+#   PREFIX=/usr/local        where `make install` copies to; DESTDIR=… is put in front of it
+#   CPPFLAGS= LDFLAGS=       -I… and -L… of libraries that are not on the compiler's search path
 
 SHELL := /bin/bash
 VERSION := 0.2.0-dev
 PREFIX ?= /usr/local
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
-ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS)),0)  # all cores, unless told otherwise
+ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS)),0)  # all cores, unless -j is given
 MAKEFLAGS += -j$(shell nproc)
 endif
 
@@ -35,11 +35,11 @@ WERROR ?= 0
 variant := $(if $(filter 1,$(DEBUG)),/debug)$(if $(SAN),/san-$(subst $(comma),-,$(SAN)))
 BUILD := build$(variant)
 
-# ---- what is there -------------------------------------------------------------------------------
+# ---- what is found -------------------------------------------------------------------------------
 machine := $(shell uname -m)
 nvcc := $(shell command -v nvcc)
-# The CUDA backend takes most of the time of a build, so it is built where it can run, or on request.
-# Sanitizers of the host and the CUDA driver do not get along; `make check-gpu` has the GPU's own.
+# The CUDA backend takes most of a build's time, so by default it is built only if there is a GPU.
+# The host's sanitizers do not work with the CUDA driver; `make check-gpu` uses NVIDIA's.
 ifeq ($(origin CUDA),undefined)
 gpu := $(if $(nvcc),$(or $(wildcard /dev/nvidia[0-9]*),$(shell nvidia-smi -L 2>/dev/null | grep '^GPU')))
 CUDA := $(if $(SAN),0,$(if $(gpu),1,0))
@@ -66,12 +66,12 @@ endif
 arch_flag := $(if $(ARCH),$(if $(filter x86_64,$(machine)),-march=,-mcpu=)$(ARCH))
 
 MPICXX ?= $(if $(shell command -v mpicxx.mpich),mpicxx.mpich,mpicxx)
-# The thread sanitizer and UCX, which MPICH brings along, cannot live in one process.
+# The thread sanitizer does not work with UCX, which MPICH uses.
 MPI ?= $(if $(filter thread,$(san_list)),0,$(if $(shell command -v $(MPICXX)),1,0))
 ifeq ($(MPI),1)
 mpi_show := $(shell $(MPICXX) -show 2>/dev/null)
 mpi_cpp_flags := $(filter -I%,$(mpi_show)) -DMPICH_SKIP_MPICXX -DOMPI_SKIP_MPICXX
-# mpiexec.mpich for mpicxx.mpich, and so on; Open MPI wants to be asked for what tests do.
+# mpiexec.mpich for mpicxx.mpich, and so on. Open MPI needs these options for the tests.
 MPIEXEC ?= $(subst mpicxx,mpiexec,$(MPICXX))$(if $(filter -lmpi,$(mpi_show)), \
   --allow-run-as-root --oversubscribe)
 mpi_ld_flags := $(filter-out -lmpichcxx -lmpi_cxx,$(filter -L% -l% -Wl$(comma)-rpath%,$(mpi_show)))
@@ -87,8 +87,8 @@ cxx_flags := -std=c++20 -pthread $(arch_flag) \
   $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all -g1 -Wno-stringop-overflow \
     -Wno-unknown-warning-option) \
   $(CXXFLAGS)
-# -ffp-contract=off: our own arithmetic gives the same bits on every compiler and architecture.
-# Instrumented code misleads the compiler's flow analysis, so warnings are errors in plain builds only.
+# -ffp-contract=off: our own arithmetic gives the same bits with every compiler and architecture.
+# Instrumented code misleads the compiler's flow analysis, so WERROR applies only without SAN.
 ld_flags := -pthread $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
 ld_libs := $(LDLIBS) -lopenblas -lfmt -lz $(mpi_ld_flags) $(cuda_ld_flags)
 
@@ -99,7 +99,7 @@ cuda_src := $(filter-out tensor/cuda/stub.cpp,$(cuda_src))
 mpi_src := dist/transport/mpi_$(if $(filter 1,$(MPI)),transport,stub).cpp
 lib_src := $(filter-out tensor/cuda/% data/tools/% dist/transport/mpi_transport.cpp dist/transport/mpi_stub.cpp,$(shell find $(rooms) -name '*.cpp' | sort)) \
   $(mpi_src) $(if $(cuda_src),$(cuda_src),tensor/cuda/stub.cpp)
-# The commands of the documents and the targets of this file are tried by the plain build alone.
+# Only the plain build tests the documents' commands and this file's targets.
 test_src := $(shell find tests -name '*.cpp' -not -path 'tests/cuda/*' $(if $(variant),-not -path 'tests/docs/*' -not -path 'tests/make/*') | sort)
 cuda_test_src := $(if $(cuda_src),$(sort $(wildcard tests/cuda/*.cpp)))
 nets := mnist_mlp cifar_cnn cifar_convex alexnet resnet
@@ -111,23 +111,23 @@ objects := $(call object,$(lib_src) $(test_src) $(cuda_test_src) $(wildcard data
 # ---- building ------------------------------------------------------------------------------------
 .PHONY: all tests tests-gpu detected
 all: $(programs)
-# Benchmarks that no test runs are left out where they would only cost time.
+# Other variants skip the benchmarks that no test runs.
 untested := $(if $(variant),bench_compress bench_kernels bench_link)
 tests: $(BUILD)/tandem_tests $(BUILD)/tandem.pc $(filter-out $(addprefix $(BUILD)/,$(untested)),$(programs)) $(BUILD)/cifar_from_png $(if $(cuda_test_src),$(BUILD)/cuda_tests)
 tests-gpu: $(addprefix $(BUILD)/,cuda_tests $(nets))
 
 $(programs): $(BUILD)/%: $(BUILD)/obj/apps/%/main.o $(BUILD)/libtandem.a $(BUILD)/link_flags | results
 	$(link)
-# Where the commands of README and docs/ write to.
+# Commands of README and docs/ write to results/.
 results:
 	@mkdir -p $@
 $(BUILD)/bench_kernels: private ld_libs += -lbenchmark
 $(BUILD)/tandem_tests: $(call object,$(test_src)) $(BUILD)/libtandem.a $(BUILD)/sources $(BUILD)/link_flags
 	$(link)
-# What needs a GPU to run; it is built wherever the CUDA backend is.
+# Needs a GPU to run, but is built with every CUDA build.
 $(BUILD)/cuda_tests: $(call object,$(cuda_test_src) tests/main.cpp tests/support.cpp) $(BUILD)/libtandem.a $(BUILD)/sources $(BUILD)/link_flags
 	$(link)
-# What data/fetch builds when it needs it: of few files, so that it takes seconds.
+# data/fetch builds this program when it needs it. It has few sources, so that this takes seconds.
 $(BUILD)/cifar_from_png: $(call object,data/tools/cifar_from_png.cpp data/decode_image.cpp data/jpeg_check.cpp data/png_check.cpp base/error.cpp) $(BUILD)/link_flags
 	$(link)
 define link
@@ -139,7 +139,7 @@ $(BUILD)/libtandem.a: $(call object,$(lib_src)) $(BUILD)/sources
 	@echo "  ar    $@"
 	@rm -f $@ && $(AR) rcs $@ $(filter %.o,$^)
 
-# For pkg-config. The library is a static one, so whoever links it links what it uses, too.
+# For pkg-config. The library is static, so its users also link what it depends on.
 define pkg_config
 prefix=@PREFIX@
 includedir=$${prefix}/include
@@ -158,28 +158,28 @@ $(BUILD)/obj/%.o: %.cpp $(BUILD)/flags | detected
 	@mkdir -p $(@D)
 	@echo "  c++   $<"
 	@$(CXX) $(cpp_flags) $(cxx_flags) -c -o $@ $<
-# nvcc compiles kernels, which know no other part of Tandem; the host's side is ordinary C++.
+# nvcc compiles only the kernels, which include no other part of Tandem. Host code is ordinary C++.
 $(BUILD)/obj/%.o: %.cu $(BUILD)/nvcc_flags | detected
 	@mkdir -p $(@D)
 	@echo "  nvcc  $<"
 	@nvcc $(nvcc_flags) -I. -MMD -MP -MF $(@:.o=.d) -MT $@ -c -o $@ $<
 $(BUILD)/obj/tensor/cuda/%.o $(BUILD)/obj/tests/cuda/%.o: private cpp_flags += $(cuda_cpp_flags)
-# The innermost loop of convolutions. Sanitized, it is still fast enough to wait for if its sums stay in
-# registers: optimised, and without checks of variables on the stack.
+# The inner loop of convolutions. With sanitizers it is fast enough only if its sums stay in
+# registers: optimised, and without checks of stack variables.
 $(BUILD)/obj/tensor/cpu/panels.o: private cxx_flags += -ffp-contract=fast \
   $(if $(SAN),-O3 $(if $(findstring clang,$(CXX)),,--param asan-stack=0))
 $(BUILD)/obj/dist/transport/mpi_transport.o: private cpp_flags += $(mpi_cpp_flags)
 $(BUILD)/obj/tests/apps/mpi_test.o $(BUILD)/obj/tests/docs/commands_test.o: private cpp_flags += -DTANDEM_MPIEXEC='"$(MPIEXEC)"'
 
-# The commit is known to one file alone, so that a new one does not build everything anew.
+# Only one file knows the commit, so that a new commit does not rebuild everything.
 $(BUILD)/obj/train/version.o: $(BUILD)/commit Makefile
 $(BUILD)/obj/train/version.o: private cpp_flags += -DTANDEM_VERSION='"$(VERSION)"' \
   -DTANDEM_COMMIT="\"$$(cat $(BUILD)/commit)\""
 
 $(BUILD)/obj/tests/make/install_test.o: private cpp_flags += -DTANDEM_CXX='"$(CXX)"'
 
-# Objects are built anew when the compiler or its flags change, what is linked
-# when a source comes or goes.
+# Objects are rebuilt when the compiler or its flags change; libraries and programs when a source is
+# added or removed.
 define remember
 	@mkdir -p $(@D)
 	@[ "$$(cat $@ 2>/dev/null)" = '$(1)' ] || echo '$(1)' >$@
@@ -202,14 +202,14 @@ detected: | have-deps
 	  "on $(machine), $$(CXX="$(CXX)" CPPFLAGS="$(CPPFLAGS)" scripts/detect blas), $(if $(filter 1,$(MPI)),$$(scripts/detect mpi $(MPICXX)),no MPI)," \
 	  "$(if $(cuda_src),$$(scripts/detect cuda) for sm_$(subst $(comma),$(comma) sm_,$(CUDA_ARCH)),CUDA left out: $(no_cuda)) -> $(BUILD)/"
 
-# MPI is wanted unless somebody has said that it is not.
+# MPI is required unless MPI=0 was given.
 deps = CXX="$(CXX)" CPPFLAGS="$(CPPFLAGS)" MPI=$(if $(filter command environment,$(origin MPI)),$(MPI),1) scripts/deps
 .PHONY: have-deps
 have-deps:
 	@$(deps) --check
 ifeq ($(CUDA),1)
 	@echo '#include <cudnn.h>' | nvcc -E -x cu - >/dev/null 2>&1 || \
-	  { echo "nvcc is there, but not cuDNN (cudnn.h): install it, or build with CUDA=0" >&2; exit 2; }
+	  { echo "there is nvcc but not cuDNN (cudnn.h): install it, or build with CUDA=0" >&2; exit 2; }
 endif
 
 -include $(objects:.o=.d)
@@ -219,30 +219,30 @@ endif
 deps:
 	@$(deps)
 
-# Set up, build, get the data, train with every algorithm, compare.
+# Installs libraries, builds, gets the data, trains with every algorithm, and compares.
 demo: deps
 	@$(MAKE) --no-print-directory $(BUILD)/mnist_mlp $(BUILD)/speedup
 	@scripts/demo $(BUILD)
 
-# The paper's tables, with figures and a report each, into results/.
+# The paper's tables, each with figures and a report, into results/.
 .PHONY: tables
 tables: deps
 	@$(MAKE) --no-print-directory $(addprefix $(BUILD)/,speedup mnist_mlp cifar_convex)
 	@scripts/tables $(BUILD)
 
-# Set up, build, test; then the same under the address and undefined-behaviour sanitizers (or, with
-# SAN=…, under those alone).
+# Installs libraries, builds, and tests; then again with the address and undefined-behaviour
+# sanitizers. With SAN=…, only with those.
 check: deps
 	+@scripts/check $(if $(SAN),"SAN=$(SAN)","" "SAN=address,undefined CUDA=0")
 
-# The tests alone, in one variant.
+# Only the tests, in one variant.
 test: tests
 	@$(BUILD)/tandem_tests
 .PHONY: where
 where:
 	@echo $(BUILD)
 
-# The emulated link beside a real network, made of network namespaces (needs root).
+# Compares the emulated link with a real network made of network namespaces (needs root).
 .PHONY: check-netns
 check-netns: $(BUILD)/allreduce_bench
 	@scripts/check-netns $(BUILD)
@@ -250,13 +250,13 @@ check-netns: $(BUILD)/allreduce_bench
 bench: $(addprefix $(BUILD)/,$(filter bench_% %_bench,$(apps)))
 	@scripts/bench $(BUILD) $(if $(filter 1,$(MPI)),"$(MPIEXEC)")
 
-# Four workers on a shaped network beside PyTorch's (needs root).
+# Times four workers on a shaped network, compared with PyTorch's DDP (needs root).
 .PHONY: bench-peers
 bench-peers: $(BUILD)/mnist_mlp
 	@scripts/bench-peers $(BUILD)
 
-# What needs a GPU: the tests, some of them also under NVIDIA's sanitizer; the tables of all benchmarks;
-# a training step; four workers on one GPU beside PyTorch's.
+# Targets that need a GPU: the tests, some of them also under NVIDIA's sanitizer; the tables of all
+# benchmarks; a training step; four workers on one GPU compared with PyTorch's DDP.
 .PHONY: check-gpu tables-gpu bench-gpu bench-peers-gpu
 ifeq ($(CUDA),1)
 check-gpu: deps
@@ -276,7 +276,7 @@ endif
 data:
 	+@data/fetch
 
-# Programs, headers, the library and what pkg-config needs, for other programs to use.
+# Programs, headers, the library and its pkg-config file, for other programs to use.
 .PHONY: install uninstall
 install: all $(BUILD)/tandem.pc
 	@DESTDIR="$(DESTDIR)" scripts/install $(BUILD) "$(abspath $(PREFIX))"
@@ -294,25 +294,25 @@ clean:
 	rm -rf build
 
 help:
-	@echo "Minutes are those of two cores without CUDA, from nothing built; what is built is not built again."
+	@echo "Times are for a first build on two cores without CUDA. Later builds are faster."
 	@echo
-	@echo "make              all programs, into build/ (about 4 minutes)"
-	@echo "make demo         set up, build, get data, train with each algorithm, compare (about 7 minutes)"
-	@echo "make tables       speedup tables of MNIST-MLP and CIFAR-Convex with figures and report, into results/"
-	@echo "                  (about 15 minutes); make tables-gpu: of all benchmarks, on a GPU"
-	@echo "make check        set up, build and run all tests, also under sanitizers (about 25 minutes)"
+	@echo "make              build all programs in build/ (about 4 minutes)"
+	@echo "make demo         install libraries, build, get data, train with each algorithm, compare (about 7 minutes)"
+	@echo "make tables       make the speedup tables of MNIST-MLP and CIFAR-Convex, with figures and reports, in results/"
+	@echo "                  (about 15 minutes); make tables-gpu: all benchmarks, on a GPU"
+	@echo "make check        install libraries, build and run all tests, also with sanitizers (about 25 minutes)"
 	@echo "make test         build and run the tests in one variant (SAN=thread, DEBUG=1, …)"
 	@echo "make check-gpu    build and run the tests that need a GPU, also under compute-sanitizer"
 	@echo "make check-netns  compare the emulated link with shaped network namespaces (needs root)"
-	@echo "make bench        time kernels, compressors, links, all-reduce (beside MPI's) and a training step"
-	@echo "                  (beside PyTorch's, if it is installed; about 15 minutes)"
-	@echo "make bench-gpu    time a training step of every model on a GPU, beside PyTorch's"
-	@echo "make bench-peers  time four workers on shaped network namespaces, beside PyTorch's DDP over gloo (needs root)"
-	@echo "make bench-peers-gpu  time four workers on one GPU, beside PyTorch's DDP over gloo"
+	@echo "make bench        time kernels, compressors, links, all-reduce (compared with MPI's) and a training step"
+	@echo "                  (compared with PyTorch's, if it is installed; about 15 minutes)"
+	@echo "make bench-gpu    time a training step of every model on a GPU, compared with PyTorch's"
+	@echo "make bench-peers  time four workers on shaped network namespaces, compared with PyTorch's DDP over gloo (needs root)"
+	@echo "make bench-peers-gpu  time four workers on one GPU, compared with PyTorch's DDP over gloo"
 	@echo "make data         fetch MNIST, Fashion-MNIST, CIFAR-10 and CIFAR-100 into datasets/"
 	@echo "make deps         install missing libraries with apt"
-	@echo "make install      programs, headers, library and tandem.pc, to PREFIX=/usr/local; make uninstall removes them"
-	@echo "make format       format the sources; make format-check only looks"
+	@echo "make install      copy programs, headers, library and tandem.pc to PREFIX=/usr/local; make uninstall removes them"
+	@echo "make format       format the sources; make format-check only checks"
 	@echo "make clean        remove build/"
 	@echo
 	@sed -n 's/^# *\(.*=.*\)/  \1/p' Makefile | head -11

@@ -1,4 +1,4 @@
-// AlexNet, a benchmark of the Pipe-SGD paper: many parameters, so that communication weighs.
+// AlexNet, a benchmark of the Pipe-SGD paper. It has many parameters, so communication matters.
 #include "layers/models/alexnet.h"
 #include "train/app.h"
 #include "train/image_options.h"
@@ -9,12 +9,12 @@ using namespace tandem;
 int main(int argc, char** argv) {
   return run_app("alexnet", [&] {
     TrainOptions options;
-    options.batch = 256;  // the paper's
+    options.batch = 256;  // as in the paper
     options.epochs = 90;
     options.lr = 0.01;
     options.weight_decay = 5e-4;
     options.lr_schedule = "step";
-    options.algo_options["--warmup-epochs"] = 5;  // the paper's, of pipe-sgd
+    options.algo_options["--warmup-epochs"] = 5;  // as in the paper; for pipe-sgd
     std::string variant = "owt";
     ImageOptions images;
     AppHelp help{.about =

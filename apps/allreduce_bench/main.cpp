@@ -26,7 +26,7 @@ struct Options {
   std::vector<std::int64_t> bytes;  // these sizes instead
   std::int64_t first_block = 0;
   bool fit = false;
-  int iterations = 0;  // 0: as many as a size deserves
+  int iterations = 0;  // 0: chosen by size
   bool free_cores = false;
   std::string compress = "none", link = "none";
   bool json = false;
@@ -63,8 +63,8 @@ bool parse(int argc, char** argv, Options& o) {
       ->check(CLI::IsMember(compressor_names()));
   app.add_option("--link", o.link, "none, 1gbe, 10gbe, 25gbe, 100gbe or RATE[/LATENCY]");
   app.add_flag("--free-cores", o.free_cores,
-               "Use free cores, as when GPUs compute: spin while waiting,\n"
-               "and add and copy with several threads per rank");
+               "Use free cores, as in GPU runs: spin while waiting,\n"
+               "and sum and copy with several threads per rank");
   app.add_flag("--json", o.json, "Print one JSON object per size");
   if (!parse_command_line(app, argc, argv)) return false;
   if (const auto launch = mpi_launch();
@@ -87,8 +87,8 @@ float element(std::int64_t i, int rank) { return static_cast<float>(i % 61 - 30 
 // One line of the table.
 struct Row {
   std::int64_t bytes = 0;
-  double seconds = 0, wire_bytes = 0;    // of ours; the bytes that a rank sends
-  double mpi_yields = 0, mpi_spins = 0;  // seconds; 0 where there is no MPI to compare with
+  double seconds = 0, wire_bytes = 0;    // of our ring; the bytes that each rank sends
+  double mpi_yields = 0, mpi_spins = 0;  // seconds; 0 if not measured
 };
 
 class Bench {
@@ -103,14 +103,14 @@ class Bench {
     const bool mpi = mpi_launch().has_value() && o_.link == "none";
     std::vector<Row> rows;
     for (const std::int64_t bytes : o_.bytes) rows.push_back(ours_and_yielding(bytes, mpi));
-    // Apart, because it keeps the cores from all others.
+    // Measured separately, because spinning ranks take the cores from all others.
     for (Row& row : rows)
       if (mpi) row.mpi_spins = measure(row.bytes, [&] { mpi_allreduce(values_, MpiWait::spins); });
     return rows;
   }
 
  private:
-  // In turn, so that a noisy machine disturbs both alike.
+  // Alternates between both, so that a noisy machine disturbs them equally.
   Row ours_and_yielding(std::int64_t bytes, bool mpi) {
     Row row{.bytes = bytes};
     const auto sum = make_all_reduce({transport_, ranks_, *compressor_, spans_},
@@ -144,7 +144,7 @@ class Bench {
     return quantile(seconds, 0.5);
   }
 
-  // One call on a fresh gradient, as long as the slowest rank takes.
+  // One call on a fresh gradient. The time is that of the slowest rank.
   template <class F>
   double time(std::int64_t bytes, F&& f) {
     values_.resize(static_cast<std::size_t>(bytes) / sizeof(float));
@@ -159,10 +159,10 @@ class Bench {
     return *std::max_element(all.begin(), all.end());
   }
 
-  // Elements that are not the sum; after compression, those that are further off than every rank
-  // rounding twice can explain.
+  // The number of wrong elements. With compression, an element may be off by two roundings of every
+  // rank.
   std::int64_t count_wrong() const {
-    double largest = 0;  // of all contributions
+    double largest = 0;  // bound of the sum
     for (int rank = 0; rank < ranks_; ++rank) largest += 30.0 + rank;
     const double step = o_.compress == "none"      ? 0
                         : o_.compress == "trunc16" ? 1.0 / 128

@@ -30,7 +30,8 @@ struct Buffers {
   std::vector<std::byte> packed, received;
 };
 
-// Median seconds of each function, called in turn so that a noisy machine disturbs all alike.
+// The median time of each function in seconds. They take turns, so that a noisy machine disturbs
+// all equally.
 std::vector<double> medians(const std::vector<std::function<void()>>& functions) {
   constexpr int kRounds = 41;
   std::vector<std::vector<double>> seconds(functions.size());

@@ -1,6 +1,6 @@
-// Rates of the CPU backend's calls: GFLOP/s of the products of MNIST-MLP and of the nets'
-// convolutions (counted as if every product of the definition were made), GB/s of the loops beside
-// memcpy, counting what must be read and written at least. `--benchmark_filter=REGEX` picks some.
+// Rates of the CPU backend's calls. Matrix products and convolutions are in GFLOP/s, counted as if
+// every product of the definition were computed. Other loops are in GB/s, compared with memcpy;
+// only the least necessary reads and writes are counted. `--benchmark_filter=REGEX` selects some.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
@@ -45,8 +45,8 @@ BENCHMARK(matmul)
     ->ArgsProduct({{2048}, {2048}, {2048}, {0}, {0}, {1, 2}})
     ->UseRealTime();
 
-// Arguments: images, pixels each way, channels, filters, window, stride, threads; padded by half a
-// window.
+// Arguments: images, width and height in pixels, channels, filters, window, stride, threads. The
+// padding is half a window.
 enum class Way { forward, data_gradient, filter_gradient };
 void convolution(benchmark::State& state, Way way) {
   const std::int64_t n = state.range(0), pixels = state.range(1), channels = state.range(2),
@@ -134,7 +134,8 @@ void sum_rows(benchmark::State& state) {
   });
 }
 
-// Images [n, h, w, c] and what several calls on them need; `bytes` counts one call's traffic.
+// Images [n, h, w, c] and other tensors that several calls need. `bytes` is one call's memory
+// traffic.
 struct Images {
   explicit Images(benchmark::State& state)
       : device(cpu_device(static_cast<int>(state.range(4)))),
@@ -163,7 +164,7 @@ struct Images {
   RunningStatistics running;
 };
 
-// Statistics and y; then the sums and dx: two passes each.
+// Forward: a pass for the statistics and one for y. Gradient: a pass for the sums and one for dx.
 void batch_norm(benchmark::State& state, ChannelNorm::After after) {
   Images m(state);
   m.norm.after = after;
@@ -252,7 +253,7 @@ void response_norm_gradient(benchmark::State& state) {
 
 }  // namespace
 
-// In the second-level cache, and out of it.
+// Sizes that fit into the second-level cache, and that do not.
 #define LOOP(name)                                 \
   BENCHMARK(name)                                  \
       ->ArgNames({"count", "threads"})             \
@@ -270,7 +271,7 @@ LOOP(dropout);
 LOOP(sgd);
 LOOP(sum_rows);
 
-// Of ResNet-50 on ImageNet, ResNet-20 on CIFAR, and the former's later stages.
+// Sizes from ResNet-50 on ImageNet, ResNet-20 on CIFAR, and ResNet-50's later stages.
 #define IMAGES(benchmark)                              \
   benchmark->ArgNames({"n", "h", "w", "c", "threads"}) \
       ->Args({8, 56, 56, 64, 1})                       \

@@ -1,4 +1,5 @@
-// Measures whether an emulated link holds its rate: one stream, a ring, and many senders to one.
+// Measures whether an emulated link reaches its rate: one stream, a ring, and many senders to one
+// receiver.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -20,12 +21,12 @@ struct Options {
   int messages = 40;
 };
 
-// Who sends to whom, each as many messages.
+// Who sends to whom. Every pair sends the same number of messages.
 struct Pattern {
   const char* name;
   int ranks;
   std::vector<std::pair<int, int>> pairs;
-  int busiest;  // messages at a time through the card that has most to do
+  int busiest;  // streams through the busiest NIC (network card)
 };
 
 const Pattern kPatterns[] = {
@@ -35,11 +36,11 @@ const Pattern kPatterns[] = {
     {"1 to 4", 5, {{0, 1}, {0, 2}, {0, 3}, {0, 4}}, 4},
 };
 
-// Bytes per second through the busiest card.
+// Bytes per second through the busiest NIC.
 double measure(Transport& t, const Pattern& pattern, const Options& o) {
   const auto size = static_cast<std::size_t>(o.bytes);
   const std::vector<std::byte> out(size);
-  // A few messages are under way at a time on every connection.
+  // Every connection has a few messages in flight.
   constexpr int kAhead = 4;
   struct Connection {
     bool sends;
@@ -70,7 +71,7 @@ double measure(Transport& t, const Pattern& pattern, const Options& o) {
     barrier(t, pattern.ranks);
     return seconds_between(begin, Clock::now());
   };
-  run(kAhead);  // memory is touched, threads are awake
+  run(kAhead);  // warm-up: touches the memory, wakes the threads
   return static_cast<double>(o.bytes) * o.messages * pattern.busiest / run(o.messages);
 }
 

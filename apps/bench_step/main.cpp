@@ -22,8 +22,8 @@
 #include "train/statistics.h"
 #include "train/step_runner.h"
 
-// Every `new` of this program is counted, those of the memory pool among them: a step must not
-// make any once it is warm. (Not inlined: the compiler would see free() answer new, and warn.)
+// Counts every `new` of this program, including the memory pool's: a warm step must not allocate.
+// (Not inlined, because the compiler would see free() paired with new, and warn.)
 namespace {
 std::atomic<std::int64_t> allocations = 0;
 
@@ -72,7 +72,7 @@ Model resnet_of(int depth, std::int64_t batch) {
           batch};
 }
 
-// Beside the same ones in torch_step.py.
+// The same models as in torch_step.py.
 const std::map<std::string, Model> kModels = {
     {"mnist_mlp",
      {[](const Shape&, std::int64_t) { return mnist_mlp(kSeed); }, {28, 28, 1}, 10, 100}},
@@ -203,7 +203,7 @@ Result measure(const Options& o) {
       result.ms.push_back(1e3 * seconds_between(begin, Clock::now()));
     }
   else
-    // By the GPU's own clock, some steps at a time, so that it is never without work.
+    // By the GPU's clock, several steps at a time, so that the GPU is never idle.
     for (int i = 0; i < o.iterations; i += kTogether) {
       const EventPtr begin = backend.record_event(Event::Timing::on);
       for (int k = 0; k < kTogether; ++k) step(++t);

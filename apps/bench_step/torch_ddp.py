@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A net trained by PyTorch's DistributedDataParallel over gloo, on random data; one process per worker.
+"""Trains a net with PyTorch's DistributedDataParallel over gloo, on random data, with one process per worker.
 
-RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT in the environment say who is who (torchrun sets them). The first
+RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT in the environment identify the process (torchrun sets them). The first
 process prints one JSON object with the mean and the median of its iterations. With --device cuda all share one GPU.
 """
 import argparse
@@ -36,7 +36,7 @@ def measure(options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", choices=MODELS, default="mnist_mlp")
-    parser.add_argument("--batch", type=int, default=100, help="of all workers together; they divide it evenly")
+    parser.add_argument("--batch", type=int, default=100, help="global batch, divided evenly among the workers")
     parser.add_argument("--compress", choices=["none", "fp16"], default="none")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--iterations", type=int, default=200)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The step of bench_step, done by PyTorch: forward, backward, SGD with momentum, on random data.
+"""bench_step's training step in PyTorch: forward, backward, SGD with momentum, on random data.
 
 Prints one JSON object like `bench_step --json`. The fastest of PyTorch's ways counts: on the CPU with
 and without oneDNN, each in a process of its own, so that its peak memory shows; on a GPU as a CUDA
@@ -87,7 +87,7 @@ def cifar_resnet(n, classes):
     return resnet((conv_norm(3, 16, 3), nn.ReLU(True)), 16, (n, n, n), False, classes)
 
 
-# What makes the model, the image, the classes, and the batch by default.
+# The function that makes the model, the image, the classes, and the default batch.
 MODELS = {
     "mnist_mlp": (mnist_mlp, (1, 28, 28), 10, 100),
     "cifar_cnn": (cifar_cnn, (3, 32, 32), 100, 100),
@@ -99,13 +99,13 @@ MODELS = {
 
 
 def set_precision(precision):
-    """Of a GPU: whether f32 may be rounded to tf32."""
+    """On a GPU, sets whether f32 may be rounded to tf32."""
     torch.backends.cuda.matmul.allow_tf32 = precision != "fp32"
     torch.backends.cudnn.allow_tf32 = precision != "fp32"
 
 
 def step_of(model, sgd, x, y, bf16):
-    """A function that makes one step."""
+    """Returns a function that makes one step."""
     loss = nn.CrossEntropyLoss()
 
     def step():
@@ -132,7 +132,7 @@ def step_times(model, sgd, x, y, options):
 
 
 def measure(options, use_mkldnn):
-    """Milliseconds of each step after warm-up, the parameters' count and the peak memory in MB."""
+    """Returns the median ms per step after warm-up, the number of parameters and the peak memory in MB."""
     torch.set_num_threads(options.threads)
     torch.manual_seed(1)
     make, image, classes, batch = MODELS[options.model]
@@ -163,7 +163,7 @@ def as_graph(step):
 
 
 def time_on_gpu(step, options):
-    """The median of milliseconds per step, ten steps at a time, by the GPU's clock."""
+    """Returns the median ms per step, ten steps at a time, by the GPU's clock."""
     for _ in range(options.warmup):
         step()
     torch.cuda.synchronize()
@@ -215,7 +215,7 @@ def main():
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--precision", choices=["fp32", "tf32", "bf16"], default="fp32")
     parser.add_argument("--modes", default="graph,compile,compile+graph",
-                        help="of a GPU, out of eager, graph, compile, compile+graph")
+                        help="on a GPU: some of eager, graph, compile, compile+graph")
     options = parser.parse_args()
     if options.device == "cuda":
         print(json.dumps({"torch": torch.__version__, **measure_on_gpu(options)}))

@@ -1,4 +1,4 @@
-// CIFAR100-CNN, the net behind the convex benchmark of the Pipe-SGD paper, trained as a whole.
+// CIFAR100-CNN: the net of the Pipe-SGD paper's convex benchmark, but with all layers trained.
 #include "layers/models/cifar_cnn.h"
 #include "train/app.h"
 #include "train/cifar_options.h"
@@ -8,9 +8,9 @@ using namespace tandem;
 
 int main(int argc, char** argv) {
   return run_app("cifar_cnn", [&] {
-    TrainOptions options;  // the paper's batch of 100
+    TrainOptions options;  // batch 100, as in the paper
     options.epochs = 60;
-    options.lr = 0.01;  // suits gradients that are an iteration old, too
+    options.lr = 0.01;  // also works with gradients one iteration old
     options.weight_decay = 5e-4;
     options.lr_schedule = "cosine";
     std::string dataset = "cifar100";

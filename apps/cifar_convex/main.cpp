@@ -1,6 +1,6 @@
 // CIFAR100-Convex of the Pipe-SGD paper: a convolutional net of which only the last layer is
-// trained, so that the loss is a convex function of what is trained, as the paper's proof assumes.
-// The fixed layers are run once for every image; training reads their outputs.
+// trained. The loss is then a convex function of the trained weights, as the paper's proof assumes.
+// The fixed layers run once for every image, and training reads their outputs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,8 +22,8 @@ namespace {
 
 const Shape kImage{32, 32, 3};
 
-// The data set as the fixed layers show it to the last one. `weights` is a file of all layers, or
-// of the fixed ones; empty: they are as the seed makes them.
+// The fixed layers' outputs for the data set. `weights` is a file with all layers or only the fixed
+// ones. If it is empty, the fixed weights are random, from the seed.
 DataSplit features_of(const DataSplit& images, const std::string& weights, const TrainOptions& o) {
   const int ranks_here = mpi_launch().value_or(MpiLaunch{}).local_size;
   const Device cpu =
@@ -35,7 +35,7 @@ DataSplit features_of(const DataSplit& images, const std::string& weights, const
   return with_fixed_features(
       images, {parameters, forward, CifarConvex::kFeatures}, [&](std::int64_t count) {
         if (o.quiet || !is_first_rank()) return;
-        // Standard output may be for a file (--summary -).
+        // Standard output may be an output file (--summary -).
         std::fputs(fmt::format("running the fixed layers once for {} images\n", count).c_str(),
                    stderr);
       });
@@ -45,7 +45,7 @@ DataSplit features_of(const DataSplit& images, const std::string& weights, const
 
 int main(int argc, char** argv) {
   return run_app("cifar_convex", [&] {
-    TrainOptions options;  // the paper's batch of 100, and no warm-up
+    TrainOptions options;  // batch 100 and no warm-up, as in the paper
     options.epochs = 30;
     options.lr = 0.01;
     std::string dataset = "cifar100", features;

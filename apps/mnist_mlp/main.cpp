@@ -8,8 +8,8 @@ using namespace tandem;
 
 int main(int argc, char** argv) {
   return run_app("mnist_mlp", [&] {
-    TrainOptions options;  // the paper's batch of 100
-    options.lr = 0.02;     // suits gradients that are an iteration old, too
+    TrainOptions options;  // batch 100, as in the paper
+    options.lr = 0.02;     // also works with gradients one iteration old
     const AppHelp help{
         .about =
             "Trains a multilayer perceptron (784-500-500-10) on MNIST, on any set in\n"

@@ -1,4 +1,4 @@
-// Residual nets: ResNet-18 is a benchmark of the Pipe-SGD paper, the others come with it.
+// Residual nets. ResNet-18 is a benchmark of the Pipe-SGD paper.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 struct Options {
   std::string dataset = "folder";
-  std::int64_t depth = 0;  // 0: the least
+  std::int64_t depth = 0;  // 0: the smallest
   bool no_augment = false;
   ImageOptions images;
 
@@ -53,26 +53,26 @@ AppHelp help_for(Options& o) {
   return help;
 }
 
-// Refuses what does not go together, and settles the rest.
+// Checks that the options fit together, and fills in the defaults that depend on others.
 void settle(Options& o, TrainOptions& train) {
   const auto& depths = o.cifar() ? cifar_resnet_depths() : resnet_depths();
   if (o.depth == 0) o.depth = depths.front();
   if (std::ranges::find(depths, o.depth) == depths.end())
-    throw UserError("--depth {} is not for --dataset {}: choose from {}", o.depth, o.dataset,
-                    fmt::join(depths, ", "));
+    throw UserError("--depth {} is not available for --dataset {}: choose from {}", o.depth,
+                    o.dataset, fmt::join(depths, ", "));
   train.own["depth"].value = o.depth;
   const bool of_photographs = o.images.image_size > 0 || o.images.skip_bad_images ||
                               o.images.max_pixels > 0 || o.images.loader_threads > 0;
   if (o.cifar() && of_photographs)
     throw UserError(
-        "--image-size, --skip-bad-images, --max-pixels and --loader-threads mean nothing to "
+        "--image-size, --skip-bad-images, --max-pixels and --loader-threads have no effect with "
         "--dataset {}",
         o.dataset);
   if (!o.cifar() && o.no_augment)
     throw UserError("--no-augment has no effect with --dataset {}", o.dataset);
   if (o.dataset == "synthetic") {
     if (!train.data.empty() && train.data != "synthetic")
-      throw UserError("--dataset synthetic has no use for --data {}", train.data);
+      throw UserError("--data {} has no effect with --dataset synthetic", train.data);
     train.data = "synthetic";
   }
 }
@@ -86,12 +86,12 @@ DataSplit open(const Options& o, const std::string& data) {
 int main(int argc, char** argv) {
   return run_app("resnet", [&] {
     TrainOptions options;
-    options.batch = 256;  // the paper's
+    options.batch = 256;  // as in the paper
     options.epochs = 90;
     options.lr = 0.1;
     options.weight_decay = 1e-4;
     options.lr_schedule = "step";
-    options.algo_options["--warmup-epochs"] = 5;  // the paper's, of pipe-sgd
+    options.algo_options["--warmup-epochs"] = 5;  // as in the paper; for pipe-sgd
     Options own;
     if (!parse_options(argc, argv, help_for(own), options)) return;
     settle(own, options);

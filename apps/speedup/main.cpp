@@ -1,5 +1,5 @@
-// The paper's experiment in one command: trains one benchmark with every algorithm, one after the
-// other, and compares.
+// The paper's experiment in one command: trains a benchmark with every algorithm, one after the
+// other, and compares them.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -41,8 +41,8 @@ namespace {
 struct Options {
   Plan plan;
   fs::path out;
-  double target_accuracy = 0;  // 0: what all of them reach
-  double optimum = 0;          // 0: not known
+  double target_accuracy = 0;  // 0: what all algorithms reach
+  double optimum = 0;          // 0: unknown
   bool again = false, quiet = false;
 };
 
@@ -61,12 +61,12 @@ std::string algos_help() {
   for (const Algorithm& a : all_algorithms())
     if (!a.by_default) others.push_back(a.name);
   return wrapped(
-      fmt::format("Only these, such as D-Sync,Pipe-SGD+T. Default: those of the paper, "
-                  "which are all but {}",
+      fmt::format("Compare only these, such as D-Sync,Pipe-SGD+T. Default: the paper's, "
+                  "that is, all except {}",
                   fmt::join(others, ", ")));
 }
 
-// Returns false if --help or --version was asked for and shown. Takes what is behind -- from the
+// Returns false after --help or --version, which it has printed. Removes what follows -- from the
 // arguments.
 bool parse(int argc, char** argv, Options& o) {
   const auto end = std::find(argv, argv + argc, std::string_view("--"));
@@ -102,8 +102,8 @@ bool parse(int argc, char** argv, Options& o) {
       ->option_text("N=4")
       ->transform(whole(2, 1024));
   add("--link,--links", links, "SPEED",
-      "One or several networks, such as 100mbit,1gbe,10gbe\n"
-      "or 2.5gbit/80us; none: what this machine can do")
+      "One or several links, such as 100mbit,1gbe,10gbe\n"
+      "or 2.5gbit/80us; none: no limit")
       ->delimiter(',')
       ->option_text("SPEED=1gbe");
   without_default("--algos", algos, "NAME", algos_help().c_str())
@@ -146,7 +146,7 @@ bool parse(int argc, char** argv, Options& o) {
   add("--precision", plan.precision, "NAME", "cuda: fp32, tf32 or bf16")
       ->check(one_of({"fp32", "tf32", "bf16"}));
   without_default("--mpiexec", mpiexec, "COMMAND",
-                  "Ranks are processes that this starts, for example\n"
+                  "Ranks are processes started by this, for example\n"
                   "\"mpiexec.mpich -f hosts\"; default: threads");
   add("--out", out, "DIR", "Folder for the results, created if missing; required")
       ->required()
@@ -171,7 +171,7 @@ bool parse(int argc, char** argv, Options& o) {
     throw UserError("--precision {} needs --device cuda", plan.precision);
   plan.iterations = iterations > 0 ? iterations : plan.bench.iterations;
   if (o.optimum > 0 && std::ranges::find(handed_on, "--objective") == handed_on.end())
-    throw UserError("--optimum needs -- --objective: without it nothing measures the gap");
+    throw UserError("--optimum needs -- --objective, which measures the objective");
   if (plan.timed > plan.iterations)
     throw UserError("--timed {} is more than --iterations {}", plan.timed, plan.iterations);
   if (!data.empty()) plan.options = {"--data", data};
@@ -186,33 +186,33 @@ bool parse(int argc, char** argv, Options& o) {
   return true;
 }
 
-// One comparison at a time writes to a folder. The lock is held as long as its file is open.
+// Only one comparison at a time may write to a folder. The lock is held while its file is open.
 void take_folder(const fs::path& out, std::optional<LockFile>& lock) {
   std::error_code failure;
   fs::create_directories(out, failure);
-  if (failure) throw UserError("--out: cannot make {}: {}", out.string(), failure.message());
+  if (failure) throw UserError("--out: cannot create {}: {}", out.string(), failure.message());
   check_writable("--out", out / "results.json");
   lock.emplace(out / ".lock");
   if (lock->is_held_elsewhere())
     throw UserError(
-        "--out: another speedup is writing to {}; wait for its end, or choose another "
+        "--out: another speedup is writing to {}; wait until it ends, or choose another "
         "folder",
         out.string());
 }
 
-// Finished cells are kept, so that nothing is run twice.
+// Keeps finished cells, so that nothing is run twice.
 Results begin(const Options& o) {
   const fs::path file = o.out / "results.json";
   if (o.again || !fs::exists(file) || fs::file_size(file) == 0) return o.plan.begin();
   try {
     return o.plan.resume(read_results(file));
   } catch (const UserError& e) {
-    throw UserError("--out {}: {}; choose another folder, or give --again", o.out.string(),
+    throw UserError("--out {}: {}; choose another folder, or use --again", o.out.string(),
                     shown(e.what(), 400));
   }
 }
 
-// A line that is written over on a terminal, and lines that stay.
+// A line that is overwritten on a terminal, and lines that stay.
 class Progress {
  public:
   Progress(bool quiet, std::size_t cells, std::size_t to_run, Console& console)
@@ -236,7 +236,7 @@ class Progress {
   }
 
  private:
-  // As long for a cell as for those before.
+  // Estimates the remaining time: every cell takes as long as the mean so far.
   std::string left() const {
     if (run_ == 0 || run_ == to_run_) return "";
     const double each = seconds_between(begin_, Clock::now()) / static_cast<double>(run_);
@@ -249,7 +249,7 @@ class Progress {
   Clock::time_point begin_ = Clock::now();
 };
 
-// The whole per cent that all have reached.
+// The highest whole per cent that all have reached.
 double reached_by_all(const Results& results) {
   double least = 1;
   for (const Cell& cell : results.cells)
@@ -259,7 +259,7 @@ double reached_by_all(const Results& results) {
 
 void run(Options& o) {
   if (mpi_launch())
-    throw UserError("ranks are started from here: run it without mpiexec, and with --mpiexec");
+    throw UserError("speedup starts the ranks itself: run it without mpiexec, and use --mpiexec");
   std::optional<LockFile> lock;
   take_folder(o.out, lock);
   Results results = begin(o);
@@ -290,7 +290,7 @@ void run(Options& o) {
   failures.attempt("results.json", [&] { write("results.json", to_json(results)); });
   failures.attempt("results.csv", [&] { write("results.csv", to_csv(results)); });
   failures.attempt("table.md", [&] { write("table.md", to_markdown(results)); });
-  // The report has the figures in it.
+  // The report contains the figures.
   if (failed < results.cells.size() &&
       failures.attempt("figures", [&] { draw_figures(results, o.out); }) &&
       failures.attempt("report.html", [&] { write("report.html", report_html(results, o.out)); }) &&
@@ -299,12 +299,13 @@ void run(Options& o) {
   const auto disturbed = std::ranges::count_if(
       results.cells, [](const Cell& c) { return c.done() && !c.disturbed().empty(); });
   if (disturbed > 0 && !o.quiet)
-    console.print(fmt::format(
-        "{} of {} cells {} disturbed: the same command with --again-disturbed times {} again\n",
-        disturbed, results.cells.size(), disturbed == 1 ? "was" : "were",
-        disturbed == 1 ? "it" : "them"));
+    console.print(
+        fmt::format("{} of {} cells {} disturbed; run the same command with --again-disturbed to "
+                    "time {} again\n",
+                    disturbed, results.cells.size(), disturbed == 1 ? "was" : "were",
+                    disturbed == 1 ? "it" : "them"));
   if (failed > 0)
-    throw SystemError("{} of {} cells failed; the same command tries them again{}{}", failed,
+    throw SystemError("{} of {} cells failed; run the same command to try them again{}{}", failed,
                       results.cells.size(), failures.message().empty() ? "" : "; ",
                       failures.message());
   failures.throw_if_any();

@@ -1,5 +1,5 @@
-// LeNet-5 in today's usual form: plain average pools, every filter sees all channels, and softmax
-// cross-entropy as the loss, which the training loop adds.
+// LeNet-5 in its usual modern form: plain average pools, every filter sees all channels. The loss
+// is softmax cross-entropy, which the training loop adds.
 #pragma once
 
 #include "layers/conv2d.h"
@@ -14,7 +14,7 @@ inline std::unique_ptr<Layer> lenet5(const Shape& image, std::int64_t classes, s
   const Random random(seed, Purpose::weights);
   const Init init = Init::lecun_uniform;  // variance 1/fan_in
   const Pool half{.window = 2, .stride = 2};
-  // What the second pool leaves of an image: 5 x 5 of 28 x 28 pixels.
+  // The shape after the second pool: 5 x 5 pixels for images of 28 x 28.
   const Shape last{(image[0] / 2 - 4) / 2, (image[1] / 2 - 4) / 2, 16};
 
   auto net = std::make_unique<Sequential>();

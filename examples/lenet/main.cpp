@@ -1,4 +1,4 @@
-// LeNet-5 on MNIST, outside of Tandem's tree.
+// LeNet-5 on MNIST, built outside Tandem's tree.
 //
 //   make install PREFIX=$HOME/.local
 //   export PKG_CONFIG_PATH=$HOME/.local/lib/pkgconfig

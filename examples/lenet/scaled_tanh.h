@@ -1,4 +1,4 @@
-// An operation of one's own: y = A·tanh(S·x), the activation of LeNet-5 (LeCun et al., 1998).
+// A user-defined operation: y = A·tanh(S·x), the activation of LeNet-5 (LeCun et al., 1998).
 #pragma once
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// A program outside of Tandem's tree: its own data, its own model, Tandem's training loop.
+// A program outside Tandem's tree: its own data, its own model, Tandem's training loop.
 //
 //   make install PREFIX=$HOME/.local
 //   export PKG_CONFIG_PATH=$HOME/.local/lib/pkgconfig
@@ -16,7 +16,7 @@ using namespace tandem;
 
 namespace {
 
-// Grey images of 8 by 8 pixels with noise and stripes, across (class 0) or down (class 1).
+// Grey 8 x 8 images with noise and horizontal (class 0) or vertical (class 1) stripes.
 class Stripes : public Dataset {
  public:
   Stripes(std::int64_t size, std::uint64_t seed) : size_(size), seed_(seed) {}
@@ -64,8 +64,8 @@ int main(int argc, char** argv) {
     TrainOptions options;
     options.batch = 20;
     options.epochs = 1;
-    const AppHelp help{.about = "Trains a small net to tell stripes across from stripes down.",
-                       .data = "Not used: the images are drawn here"};
+    const AppHelp help{.about = "Trains a small net to tell horizontal from vertical stripes.",
+                       .data = "Not used: the program draws its images"};
     if (!parse_options(argc, argv, help, options)) return;
     const Summary summary = train({.app = "stripes", .model = small_net, .data = stripes}, options);
     std::printf("%.0f%% of the test images are classified correctly\n",

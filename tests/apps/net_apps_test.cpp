@@ -108,17 +108,19 @@ TEST_CASE("net apps: a value that makes no sense is refused with the option's na
 
 TEST_CASE("net apps: options that do not go together") {
   CHECK(refusal("resnet", {"--dataset", "cifar10", "--depth", "50"}) ==
-        "resnet: --depth 50 is not for --dataset cifar10: choose from 20, 32, 44, 56, 110\n");
+        "resnet: --depth 50 is not available for --dataset cifar10: choose from 20, 32, 44, 56, "
+        "110\n");
   CHECK(refusal("resnet", {"--data", "synthetic", "--depth", "20"}) ==
-        "resnet: --depth 20 is not for --dataset folder: choose from 18, 34, 50, 101, 152\n");
+        "resnet: --depth 20 is not available for --dataset folder: choose from 18, 34, 50, 101, "
+        "152\n");
   CHECK(has(refusal("resnet", {"--dataset", "cifar100", "--image-size", "64"}),
-            "mean nothing to --dataset cifar100"));
+            "have no effect with --dataset cifar100"));
   CHECK(has(refusal("resnet", {"--dataset", "cifar10", "--max-pixels", "64"}),
-            "mean nothing to --dataset cifar10"));
+            "have no effect with --dataset cifar10"));
   CHECK(
       has(refusal("resnet", {"--no-augment"}), "--no-augment has no effect with --dataset folder"));
   CHECK(has(refusal("resnet", {"--dataset", "synthetic", "--data", "/tmp"}),
-            "--dataset synthetic has no use for --data /tmp"));
+            "--data /tmp has no effect with --dataset synthetic"));
   CHECK(has(refusal("alexnet", {"--data", "synthetic", "--skip-bad-images"}),
             "--skip-bad-images needs --data with a folder"));
   CHECK(
