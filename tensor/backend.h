@@ -1,10 +1,10 @@
-// The mathematics of a device, queued on its queue (device_queue.h): implemented by tensor/cpu and
-// tensor/cuda. Tests compare every call of the CPU with a slow, obvious reference, and every call
+// The mathematics of a device, queued on its queue (device_queue.h). tensor/cpu and tensor/cuda
+// implement it. Tests compare every call of the CPU with a slow, obvious reference, and every call
 // of the GPU with the CPU.
 //
-// The caller allocates outputs, on this device. They do not overlap inputs unless said. Shapes are
-// checked where tensors are made (autograd/ops); a backend may assume that they fit. `accumulate`
-// adds to the output instead of overwriting it.
+// The caller allocates the outputs, on this device. They must not overlap the inputs unless stated
+// otherwise. The caller (autograd/ops) checks shapes; a backend may assume that they fit.
+// `accumulate` adds to the output instead of overwriting it.
 #pragma once
 
 #include <cstdint>
@@ -27,14 +27,15 @@ struct Matmul {
   bool accumulate = false;
 };
 
-// How a filter [k, r, s, c / groups] moves over images [n, h, w, c]; the same in both directions.
+// How a filter [k, r, s, c / groups] moves over images [n, h, w, c]; the same vertically and
+// horizontally.
 struct Convolution {
   std::int64_t stride = 1;
   std::int64_t padding = 0;  // zeros at every edge
   std::int64_t dilation = 1;
-  std::int64_t groups = 1;  // parts of the channels that do not see each other
+  std::int64_t groups = 1;  // independent parts of the channels
 
-  // Positions of a window of `window` in `size` pixels; 0 or less if it does not fit.
+  // Number of positions of a window of `window` in `size` pixels; 0 if it does not fit.
   std::int64_t positions(std::int64_t size, std::int64_t window) const {
     const std::int64_t span = size + 2 * padding - dilation * (window - 1) - 1;
     return span < 0 ? 0 : span / stride + 1;
@@ -45,13 +46,13 @@ struct Convolution {
 struct Pool {
   std::int64_t window = 2;
   std::int64_t stride = 2;
-  std::int64_t padding = 0;  // at every edge; never chosen as a maximum, counts as 0 in an average
-  bool ceil_mode = false;    // a last window may reach over the edge
+  std::int64_t padding = 0;  // at every edge; never a maximum, 0 in an average
+  bool ceil_mode = false;    // the last window may reach beyond the edge
 
-  // Where a maximum was is kept in a byte, as row · window + column.
+  // The position of a maximum is stored in a byte, as row · window + column.
   static constexpr std::int64_t kLargestWindow = 15;
 
-  // Windows along `size` pixels, as torch.nn.MaxPool2d and AvgPool2d count them; 0 if none fits.
+  // Number of windows along `size` pixels, as in torch.nn.MaxPool2d and AvgPool2d; 0 if none fits.
   std::int64_t positions(std::int64_t size) const {
     const std::int64_t span = size + 2 * padding - window + (ceil_mode ? stride - 1 : 0);
     if (span < 0) return 0;
@@ -61,21 +62,21 @@ struct Pool {
   }
 };
 
-// Where a gradient goes; undefined where nobody wants it.
+// The destination of a gradient; undefined if it is not needed.
 struct GradientInto {
   Tensor tensor;
   bool accumulate = false;
 };
 
-// z = (x - mean) · inverse_deviation · weight + bias for x[…, c], each of them [c], and what
-// becomes of z in the same pass: y = z, relu(z) or relu(z + residual).
+// z = (x - mean) · inverse_deviation · weight + bias for x[…, c]; each of the four is [c]. The same
+// pass computes y = z, relu(z) or relu(z + residual).
 struct ChannelNorm {
   enum class After { nothing, relu, add_relu };
   Tensor mean, inverse_deviation, weight, bias;
   After after = After::nothing;
 };
 
-// Moved by `momentum` of the way towards the statistics of a batch.
+// Running averages: running += momentum · (batch statistics - running).
 struct RunningStatistics {
   Tensor mean, variance;  // [c]; the variance is the unbiased one
   double momentum = 0.1;
@@ -89,8 +90,8 @@ struct LinearGradients {
   GradientInto x, weight, bias;
 };
 
-// One of the random streams of a step. A device may keep the step's key in its own memory
-// (begin_step), so that a recorded step draws new numbers in every replay.
+// One of the random streams of a step. A GPU keeps the step's key in its own memory (begin_step),
+// so that a recorded step draws new numbers in every replay.
 struct StepRandom {
   Random step;
   std::uint64_t stream = 0;
@@ -116,37 +117,38 @@ class Backend : public DeviceQueue {
  public:
   virtual void fill(const Tensor& x, double value) = 0;
   void fill_zero(const Tensor& x) { fill(x, 0); }
-  // Between f32 and bf16, or copies. The counts are the same.
+  // Converts between f32 and bf16, or copies. The counts are equal.
   virtual void cast(const Tensor& from, const Tensor& to) = 0;
 
-  // Which algorithms have been chosen for which shapes, a line each; for a person.
+  // The algorithms chosen for the shapes so far, one line each, for a person.
   virtual std::string describe_choices() const { return ""; }
-  // Whether the gradient of a value may come in two parts, to be added by whoever reads it. It
-  // spares a pass over memory where that is what takes the time.
+  // Whether a gradient may be passed in two parts, which its reader adds. This saves a pass over
+  // memory where memory limits the speed.
   virtual bool adds_in_parts() const { return false; }
 
-  // Independent products, done together so that small ones can fill all threads.
+  // Independent products in one call, so that small ones together use all threads.
   virtual void matmul(std::span<const Matmul> products) = 0;
   void matmul(const Matmul& product) { matmul(std::span(&product, 1)); }
 
-  // y[n, out] = x[n, in] · weight[out, in]ᵀ + bias[out], then ReLU if asked for (the libraries of a
-  // GPU may make 0 of NaN there).
+  // y[n, out] = x[n, in] · weight[out, in]ᵀ + bias[out], followed by ReLU if `relu`. (A GPU's
+  // libraries may turn NaN into 0 there.)
   virtual void linear(const Tensor& x, const Tensor& weight, const Tensor& bias, bool relu,
                       const Tensor& y) = 0;
-  // dx = dy·weight, dweight = dyᵀ·x, dbias = Σ_n dy. With `rectified`, what is put into dx is 0
-  // where x is not above 0, because x comes from a ReLU, and what was there before must be so too.
+  // dx = dy·weight, dweight = dyᵀ·x, dbias = Σ_n dy. `rectified` means that x comes from a ReLU: dx
+  // is set to 0 where x is not above 0. If dx is accumulated, its old value must be 0 there too.
   virtual void linear_gradient(const Tensor& x, const Tensor& weight, const Tensor& dy,
                                bool rectified, const LinearGradients& into) = 0;
 
   // Rows and columns: y[r, c] += bias[c]; sums[c] = Σ_r x[r, c].
   virtual void add_bias(const Tensor& bias, const Tensor& y) = 0;
   virtual void sum_rows(const Tensor& x, const Tensor& sums, bool accumulate) = 0;
-  // masked = dy, but 0 where y <= 0; bias[c] = Σ_r masked[r, c] where that is wanted. It may be dy.
+  // masked = dy, but 0 where y <= 0; bias[c] = Σ_r masked[r, c] if bias is defined. `masked` may be
+  // dy.
   virtual void relu_bias_gradient(const Tensor& y, const Tensor& dy, const Tensor& masked,
                                   const GradientInto& bias) = 0;
 
-  // x[n, h, w, c], filter[k, r, s, c / groups], y[n, p, q, k], bias[k] or undefined; then ReLU if
-  // asked for (as in linear).
+  // x[n, h, w, c], filter[k, r, s, c / groups], y[n, p, q, k], bias[k] or undefined; followed by
+  // ReLU if `relu`, as in linear().
   virtual void conv2d(const Convolution& convolution, const Tensor& x, const Tensor& filter,
                       const Tensor& bias, bool relu, const Tensor& y) = 0;
   virtual void conv2d_data_gradient(const Convolution& convolution, const Tensor& dy,
@@ -154,19 +156,20 @@ class Backend : public DeviceQueue {
   virtual void conv2d_filter_gradient(const Convolution& convolution, const Tensor& x,
                                       const Tensor& dy, const Tensor& dfilter, bool accumulate) = 0;
 
-  // Windows over x[n, h, w, c], y[n, p, q, c]. `winners` (u8, of y's shape) is where in its window,
-  // row · window + column, each maximum was; the first of equals, but NaN beats all.
+  // Windows over x[n, h, w, c], y[n, p, q, c]. `winners` (u8, of y's shape) receives the position
+  // of each maximum in its window, as row · window + column. Of equal values the first wins; NaN
+  // beats all.
   virtual void max_pool(const Pool& pool, const Tensor& x, const Tensor& y,
                         const Tensor& winners) = 0;
   virtual void max_pool_gradient(const Pool& pool, const Tensor& winners, const Tensor& dy,
                                  const Tensor& dx, bool accumulate) = 0;
-  // A mean counts the padding, but not what a window of ceil_mode sees beyond it.
+  // A mean counts the padding, but not what a window of ceil_mode covers beyond it.
   virtual void average_pool(const Pool& pool, const Tensor& x, const Tensor& y) = 0;
   virtual void average_pool_gradient(const Pool& pool, const Tensor& dy, const Tensor& dx,
                                      bool accumulate) = 0;
-  // Means over as many windows as y[n, p, q, c] has, of nearly equal size: window i of p along h
-  // pixels is those from floor(i·h/p) to ceil((i+1)·h/p). They overlap where p does not divide h,
-  // and repeat pixels where p is larger.
+  // Means over the windows of y[n, p, q, c], which have nearly equal sizes: window i of p covers
+  // pixels floor(i·h/p) to ceil((i+1)·h/p) of h. Windows overlap if p does not divide h, and repeat
+  // pixels if p is larger.
   virtual void adaptive_average_pool(const Tensor& x, const Tensor& y) = 0;
   virtual void adaptive_average_pool_gradient(const Tensor& dy, const Tensor& dx,
                                               bool accumulate) = 0;
@@ -174,25 +177,25 @@ class Backend : public DeviceQueue {
   virtual void global_average_pool_gradient(const Tensor& dy, const Tensor& dx,
                                             bool accumulate) = 0;
 
-  // The statistics of x[…, c] per channel: its mean and 1 / sqrt(variance + epsilon), [c]. Needs
-  // two values per channel. `running` is moved towards them.
+  // The statistics of x[…, c] per channel: mean and 1 / sqrt(variance + epsilon), both [c]. Every
+  // channel needs at least two values. Also updates `running`.
   virtual void batch_statistics(const Tensor& x, double epsilon, const Tensor& mean,
                                 const Tensor& inverse_deviation,
                                 const RunningStatistics& running) = 0;
-  // The same from a variance that is known.
+  // The same for a known variance.
   virtual void inverse_deviation(const Tensor& variance, double epsilon, const Tensor& result) = 0;
-  // `residual` and y have x's shape; the residual is undefined unless `norm` adds it. Where it
-  // does, the result tells the gradient where y is above 0: y itself, or something smaller.
+  // `residual` and y have x's shape. `residual` is defined only if `norm` adds it. In that case the
+  // result tells the gradient where y is above 0. It is y itself, or something smaller.
   virtual Tensor channel_norm(const ChannelNorm& norm, const Tensor& x, const Tensor& residual,
                               const Tensor& y) = 0;
-  // Where mean and inverse_deviation are x's own. `positive` is what channel_norm returned. The
-  // gradient of y is dy + more, or dy where `more` is undefined. No two of the gradients may
+  // For a mean and inverse_deviation that are x's own statistics. `positive` is channel_norm's
+  // result. The gradient of y is dy + more, or dy if `more` is undefined. The gradients may not
   // overlap, except weight and bias.
   virtual void channel_norm_gradient(const ChannelNorm& norm, const Tensor& x,
                                      const Tensor& positive, const Tensor& dy, const Tensor& more,
                                      const ChannelNormGradients& into) = 0;
 
-  // Over the last size of x[…, c].
+  // Over the last dimension of x[…, c].
   virtual void local_response_norm(const LocalResponseNorm& norm, const Tensor& x,
                                    const Tensor& y) = 0;
   virtual void local_response_norm_gradient(const LocalResponseNorm& norm, const Tensor& x,
@@ -201,32 +204,33 @@ class Backend : public DeviceQueue {
 
   // Element-wise.
   virtual void add(const Tensor& a, const Tensor& b, const Tensor& y) = 0;  // y may be a or b
-  // y = alpha·a + beta·b, rounded three times, so that devices agree on the bits; y may be a or b.
-  // axpy and scale are special cases.
+  // y = alpha·a + beta·b, with each operation rounded, so that all devices give the same bits. y
+  // may be a or b. axpy and scale are special cases.
   virtual void weighted_sum(double alpha, const Tensor& a, double beta, const Tensor& b,
                             const Tensor& y) = 0;
   virtual void relu(const Tensor& x, const Tensor& y) = 0;  // NaN stays NaN; y may be x
   // dx = 0 where y <= 0, else dy; dx may be dy.
   virtual void relu_gradient(const Tensor& y, const Tensor& dy, const Tensor& dx,
                              bool accumulate) = 0;
-  // y[i] = x[i] / keep with probability `keep`, else 0; i and `random` alone decide, so the same
-  // call with dy gives the gradient.
+  // y[i] = x[i] / keep with probability `keep`, otherwise 0. The choice depends only on i and
+  // `random`, so the same call with dy computes the gradient.
   virtual void dropout(const Tensor& x, double keep, const StepRandom& random, const Tensor& y,
                        bool accumulate) = 0;
 
-  // Over the rows of logits[n, classes] with labels[n]: `probabilities` is the softmax, and
-  // loss = scale · Σ_n cross-entropy, the target being 1 - smoothing at the label plus
-  // smoothing/classes everywhere. The gradient is dloss · scale · (probabilities - target).
+  // For the rows of logits[n, classes] with labels[n]: `probabilities` is the softmax, and loss =
+  // scale · Σ_n cross-entropy. The target is 1 - smoothing at the label plus smoothing/classes
+  // everywhere. The gradient is dloss · scale · (probabilities - target).
   virtual void softmax_cross_entropy(const Tensor& logits, const Tensor& labels, double smoothing,
                                      double scale, const Tensor& probabilities,
                                      const Tensor& loss) = 0;
   virtual void softmax_cross_entropy_gradient(const Tensor& probabilities, const Tensor& labels,
                                               double smoothing, double scale, const Tensor& dloss,
                                               const Tensor& dlogits, bool accumulate) = 0;
-  // How many rows have their largest logit (the first of equals) at the label. Waits.
+  // The number of rows whose largest logit (the first of equals) is at the label. Waits for the
+  // result.
   virtual std::int64_t count_correct(const Tensor& logits, const Tensor& labels) = 0;
 
-  // `low`, if it is defined, becomes the value in bf16.
+  // `low`, if defined, receives the new value in bf16.
   virtual void sgd(const SgdStep& step, const Tensor& gradient, const Tensor& momentum,
                    const Tensor& value, const Tensor& low) = 0;
 

@@ -17,7 +17,7 @@ class Device {
   explicit Device(std::shared_ptr<Backend> backend) : backend_(std::move(backend)) {}
 
   Backend& backend() const { return *backend_; }  // its mathematics
-  DeviceQueue& queue() const;                     // the same, as far as it moves and waits
+  DeviceQueue& queue() const;                     // its memory and its queue of work
   const std::shared_ptr<Backend>& shared_backend() const { return backend_; }
   const char* name() const;  // "cpu" or "cuda"
   bool is_cpu() const;       // the host may read and write its memory

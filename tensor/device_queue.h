@@ -1,8 +1,8 @@
-// A device's memory and its queue of work: copies, events, recordings, and what moves batches and
-// gradients between the device and the host. backend.h has what is computed.
+// A device's memory and its queue of work: copies, events, recordings, and transfers of batches and
+// gradients between device and host. backend.h has the mathematics.
 //
-// Calls are made by the worker's compute thread. On the CPU they return when the work is done; on a
-// GPU they are queued on the worker's stream.
+// The worker's compute thread makes the calls. On a CPU they return when the work is done. On a GPU
+// they are queued on the worker's stream.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +23,8 @@ namespace tandem {
 
 class Backend;
 
-// Work that was recorded once and can be queued again as a whole, at the host's cost of a single
-// call. It reads and writes the same memory as when it was recorded.
+// Work that was recorded once and can be queued again with a single call. It reads and writes the
+// same memory as when it was recorded.
 class Recording {
  public:
   virtual ~Recording() = default;
@@ -59,42 +59,45 @@ class DeviceQueue {
   MemoryPool& memory() { return memory_; }
   virtual const char* name() const = 0;
   virtual bool is_cpu() const = 0;
-  // Calls are made by one thread at a time; a thread that has not made any yet says so first.
+  // Only one thread at a time makes calls. A thread calls this before its first call.
   virtual void use_on_this_thread() const {}
 
-  // Moving bytes. The host's side may be reused as soon as the call returns.
+  // The host's memory may be reused as soon as the call returns.
   virtual void copy_from_host(std::span<const std::byte> from, const Tensor& to) = 0;
   virtual void copy_to_host(const Tensor& from, std::span<std::byte> to) = 0;
   virtual void copy(const Tensor& from, const Tensor& to) = 0;
 
-  // Work is queued in order. An event is a point in the queue; null is one that has passed.
+  // Work runs in the order in which it is queued. An event is a point in the queue; a null event
+  // has passed.
   virtual EventPtr record_event(Event::Timing timing = Event::Timing::off) {
     (void)timing;
     return nullptr;
   }
   virtual void wait_for(const EventPtr& event) { (void)event; }
-  // Memory of the host from which this device copies fast; null where it is the host.
+  // Host memory from which this device copies fast; null if the device is the host.
   virtual std::shared_ptr<Backend> make_host() { return nullptr; }
-  // Queues a copy to such memory: it is there when an event recorded afterwards has passed.
+  // Queues a copy to such memory. The copy is complete when an event recorded afterwards has
+  // passed.
   virtual void read_later(const Tensor& from, const Tensor& to_host) { copy(from, to_host); }
-  // What moves gradients between this device and the host; null where the host reaches them itself.
+  // Transfers gradients between this device and the host; null if the host can access them
+  // directly.
   virtual std::unique_ptr<Staging> make_staging(Packing packing, std::int64_t count,
                                                 std::int64_t block) {
     (void)packing, (void)count, (void)block;
     return nullptr;
   }
-  // What brings batches to this device; null where they are made in its memory.
+  // Transfers batches to this device; null if they are made in its memory.
   virtual std::unique_ptr<Feed> make_feed(const ByteScale& scale) {
     (void)scale;
     return nullptr;
   }
-  // Runs `work` and records what it queues, to be replayed. Sizes and addresses stay as they are.
-  // Null where a device cannot do that; `work` has then not been run.
+  // Runs `work` and records what it queues, for replay. Sizes and addresses are fixed. Returns
+  // null, without running `work`, if the device cannot record.
   virtual std::unique_ptr<Recording> record(const std::function<void()>& work) {
     (void)work;
     return nullptr;
   }
-  // The random numbers of what follows.
+  // Sets the random numbers of the work that follows.
   virtual void begin_step(const Random& random) { (void)random; }
 
  protected:

@@ -16,7 +16,7 @@
 namespace tandem {
 namespace {
 
-// "key <tab> value <tab> their hash": what two runs have written into each other is no line.
+// "key <tab> value <tab> hash of both". The hash invalidates lines that two processes interleaved.
 std::string line_of(const std::string& key, const std::string& value) {
   const std::string entry = key + '\t' + value;
   return fmt::format("{}\t{:016x}", entry, hash_of(std::as_bytes(std::span(entry))));
@@ -56,14 +56,14 @@ std::optional<std::string> MemoFile::find(const std::string& key) const {
 
 void MemoFile::add(const std::string& key, const std::string& value) const {
   require((key + value).find_first_of("\t\n") == std::string::npos,
-          "'{}' and '{}' do not fit into a line of a file", key, value);
+          "'{}' or '{}' contains a tab or a line break", key, value);
   if (path_.empty()) return;
   std::error_code ignored;
   std::filesystem::create_directories(path_.parent_path(), ignored);
   const int file = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (file < 0) return;
   const std::string line = line_of(key, value) + '\n';
-  // In one piece, so that lines of several runs stay whole.
+  // One write() call, so that lines of several runs stay whole.
   [[maybe_unused]] const auto written = ::write(file, line.data(), line.size());
   ::close(file);
 }

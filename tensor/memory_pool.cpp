@@ -11,7 +11,8 @@ namespace tandem {
 
 std::size_t MemoryPool::size_class(std::size_t bytes) {
   if (bytes <= kAlignment) return kAlignment;
-  if (bytes > std::numeric_limits<std::size_t>::max() / 2) return bytes;  // will not be had anyway
+  if (bytes > std::numeric_limits<std::size_t>::max() / 2)
+    return bytes;  // cannot be allocated anyway
   const std::size_t step = std::max(kAlignment, std::bit_floor(bytes - 1) / 4);
   return (bytes + step - 1) / step * step;
 }
@@ -41,7 +42,7 @@ std::unique_ptr<MemoryBlock> MemoryPool::take(std::size_t bytes) {
 
   const std::lock_guard lock(mutex_);
   held_bytes_ += size;
-  // Room for every block of the class: giving one back must not allocate.
+  // Reserves space for every block of the class, because returning a block must not allocate.
   SizeClass& size_class = classes[size];
   ++size_class.blocks;
   if (size_class.free.capacity() < size_class.blocks)

@@ -11,7 +11,7 @@ Precision precision_named(const std::string& name) {
   if (name == "fp32") return Precision::fp32;
   if (name == "tf32") return Precision::tf32;
   if (name == "bf16") return Precision::bf16;
-  throw UserError("no precision is named {}", name);
+  throw UserError("there is no precision {}", name);
 }
 
 }  // namespace tandem

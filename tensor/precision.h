@@ -1,4 +1,4 @@
-// How precisely a device computes.
+// The precision that a device computes in.
 #pragma once
 
 #include <string>

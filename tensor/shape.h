@@ -52,7 +52,7 @@ class Shape {
 
 }  // namespace tandem
 
-// Lets {} format a shape; the text is made only if the message is.
+// Lets {} format a shape.
 template <>
 struct fmt::formatter<tandem::Shape> {
   constexpr auto parse(format_parse_context& context) { return context.begin(); }

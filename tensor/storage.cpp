@@ -11,7 +11,7 @@ Storage::Storage(const Device& device, std::size_t bytes)
 }
 
 void Storage::give_back() noexcept {
-  // The backend, and with it the pool, must outlive the call.
+  // Keeps the backend, and with it the pool, alive until the call returns.
   const std::shared_ptr<Backend> home = std::move(block_->home);
   home->memory().give_back(std::unique_ptr<MemoryBlock>(block_));
 }

@@ -26,8 +26,8 @@ Tensor Tensor::reshape(const Shape& shape) const {
 }
 
 Tensor Tensor::view(std::int64_t first, const Shape& shape) const {
-  require(first >= 0 && first + shape.count() <= count(), "a view of {} at {} leaves the tensor {}",
-          shape, first, shape_);
+  require(first >= 0 && first + shape.count() <= count(),
+          "a view of {} at {} does not fit into the tensor {}", shape, first, shape_);
   Tensor other = *this;
   other.shape_ = shape;
   other.offset_bytes_ += static_cast<std::size_t>(first) * bytes_of(dtype_);

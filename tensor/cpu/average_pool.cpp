@@ -11,13 +11,13 @@ std::int64_t rows_of(std::int64_t elements) {
   return std::max<std::int64_t>(1, 16 * 1024 / std::max<std::int64_t>(1, elements));
 }
 
-// Pixels that a window at `position` averages along one side: those of the padding count.
+// Pixels that a window at `position` averages along one side, padding included.
 std::int64_t pixels(const Pool& pool, std::int64_t position, std::int64_t size) {
   const std::int64_t start = position * pool.stride - pool.padding;
   return std::min(start + pool.window, size + pool.padding) - start;
 }
 
-// The windows [begin, end) along one side that see `pixel`.
+// The windows [begin, end) along one side that cover `pixel`.
 struct Seeing {
   Seeing(const Pool& pool, std::int64_t pixel, std::int64_t positions)
       : begin(pixel + pool.padding < pool.window
@@ -27,8 +27,8 @@ struct Seeing {
   std::int64_t begin, end;
 };
 
-// Window `i` of `windows` over `size` pixels. With the two exchanged, it is the windows that see
-// pixel i: those that end behind it and do not begin behind it.
+// The pixels of window `i` of `windows` over `size` pixels. With `windows` and `size` exchanged:
+// the windows that cover pixel i.
 struct Share {
   Share(std::int64_t i, std::int64_t windows, std::int64_t size)
       : begin(i * size / windows), end(((i + 1) * size + windows - 1) / windows) {}
@@ -68,7 +68,7 @@ void CpuBackend::average_pool(const Pool& pool, const Tensor& x, const Tensor& y
   });
 }
 
-// dx = Σ dy / pixels over the windows that see a pixel, in their order.
+// dx = Σ dy / pixels over the windows that cover a pixel, in order.
 void CpuBackend::average_pool_gradient(const Pool& pool, const Tensor& dy, const Tensor& dx,
                                        bool accumulate) {
   const std::int64_t h = dx.size(1), w = dx.size(2), c = dx.size(3), p = dy.size(1), q = dy.size(2);
@@ -88,7 +88,7 @@ void CpuBackend::average_pool_gradient(const Pool& pool, const Tensor& dy, const
                   add, [&]<bool kAccumulate>() { put_scaled<kAccumulate>(share, in, out, c); });
               add = true;
             }
-          if (!add) std::fill(out, out + c, T{0});  // no window sees it
+          if (!add) std::fill(out, out + c, T{0});  // no window covers it
         }
       }
     });

@@ -1,10 +1,10 @@
-// Mean and variance per channel in one pass over x, accurate also where the mean is large beside
+// Mean and variance per channel in one pass over x, accurate even if the mean is much larger than
 // the deviation.
 //
 // In a tile, every column sums d and d² of the differences d = x - K from its own first value K.
-// Then M2 = Σ (x - mean)² = Σ d² - (Σ d)²/n. As K is one of the n values, n·(K - mean)² is at most
-// n·M2: cancellation costs a factor of n + 1 at worst, n being some hundred rows. Columns and tiles
-// are then combined in double, in a fixed order (Chan, Golub and LeVeque, 1979):
+// Then M2 = Σ (x - mean)² = Σ d² - (Σ d)²/n. K is one of the n values, so n·(K - mean)² is at most
+// n·M2, and cancellation costs at most a factor of n + 1, where n is a few hundred rows. Columns
+// and tiles are then combined in double, in a fixed order (Chan, Golub and LeVeque, 1979):
 //
 //   mean = mean_a + δ·n_b/n      M2 = M2_a + M2_b + δ²·n_a·n_b/n      with δ = mean_b - mean_a
 #include <cmath>
@@ -33,7 +33,7 @@ void add_differences(const T* __restrict x, std::int64_t width, std::int64_t col
   }
 }
 
-// n values of every channel: their means and Σ (x - mean)².
+// The means of n values per channel, and Σ (x - mean)².
 struct Moments {
   double* mean;
   double* m2;
@@ -52,7 +52,7 @@ void combine(Moments& a, std::int64_t channels, std::int64_t b_n, auto b_mean, a
   a.n += b_n;
 }
 
-// The moments of a tile's `count` elements. `scratch` has room for two rows.
+// The moments of a tile's `count` elements. `scratch` has space for two rows.
 template <class T>
 void tile_moments(const T* x, std::int64_t count, const ChannelRows& rows, T* scratch,
                   Moments& moments) {
@@ -78,7 +78,7 @@ void tile_moments(const T* x, std::int64_t count, const ChannelRows& rows, T* sc
         [=](std::int64_t c) {
           const double sum = static_cast<double>(s[c]);
           const double m2 = static_cast<double>(q[c]) - sum * sum * share;
-          return m2 < 0 ? 0.0 : m2;  // NaN stays
+          return m2 < 0 ? 0.0 : m2;  // NaN stays NaN
         });
   }
 }
@@ -91,7 +91,8 @@ void CpuBackend::batch_statistics(const Tensor& x, double epsilon, const Tensor&
   const std::int64_t channels = mean.count();
   const ChannelRows rows(x.count(), channels);
   if (rows.count() == 0) return;
-  // A row of means and a row of M2 for every tile; in the end the first holds those of all.
+  // A row of means and a row of M2 for every tile. At the end the first tile's rows hold the
+  // totals.
   const Tensor partial = Tensor::empty({rows.tiles(), 2, channels}, Dtype::f64, x.device());
   const auto moments_of = [&](std::int64_t tile) {
     double* row = partial.data<double>() + tile * 2 * channels;

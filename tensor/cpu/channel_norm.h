@@ -1,5 +1,5 @@
-// What both directions of a batch normalisation share. It is done for x[…, c] with the channels
-// innermost. Memory traffic decides how fast it is, so it is done in as few passes as the
+// What the forward and the backward pass of batch normalisation share. Both work on x[…, c] with
+// the channels innermost. Memory traffic determines their speed, so they make as few passes as the
 // mathematics allows:
 //
 //   forward    1. statistics          reads x
@@ -7,8 +7,8 @@
 //   backward   1. Σ dy', Σ dy'·(x-µ)  reads x, dy (and y; writes the residual's gradient)
 //              2. dx                  reads x, dy (or the residual's gradient), writes dx
 //
-// where dy' is dy behind the ReLU. Without a residual its mask is made from x again, in the very
-// arithmetic of forward, which costs nothing beside reading y.
+// where dy' is the gradient of the ReLU's input. Without a residual, backward recomputes the ReLU's
+// mask from x with exactly forward's arithmetic, which is cheaper than reading y.
 #pragma once
 
 #include "tensor/backend.h"
@@ -29,13 +29,13 @@ void with_after(After after, F&& f) {
     f.template operator()<After::add_relu>();
 }
 
-// The one place that says what z is: backward must find the bits of forward.
+// The only definition of z: backward must reproduce forward's bits.
 template <class T>
 inline T normalized(T x, T mean, T scale, T bias) {
   return (x - mean) * scale + bias;
 }
 
-// What is known per channel, each as wide as a row of ChannelRows.
+// The values per channel, each as wide as a row of ChannelRows.
 //   z  = (x - mean)·scale + bias                      forward
 //   dx = scale·dy' + slope·(x - mean) + offset        backward
 template <class T>
@@ -56,7 +56,8 @@ struct Coefficients {
   T *slope, *offset;  // set by backward
 };
 
-// A tensor that this form of the operation may do without; the other one is never touched instead.
+// A tensor that this form of the operation may lack. If it does, `other` stands in and is never
+// read.
 inline const Tensor& or_else(const Tensor& x, const Tensor& other) {
   return x.defined() ? x : other;
 }

@@ -1,4 +1,4 @@
-// With x̂ = (x - mean)·inverse and n values per channel, of a mean and a deviation that depend on x:
+// With x̂ = (x - mean)·inverse and n values per channel, where mean and inverse depend on x:
 //
 //   dbias = Σ dy'      dweight = Σ dy'·x̂      dx = weight·inverse·(dy' - Σ dy'/n - x̂·Σ dy'·x̂/n)
 #include "tensor/cpu/channel_norm.h"
@@ -8,9 +8,9 @@
 namespace tandem {
 namespace {
 
-// dy behind the ReLU. `y` is given for add_relu only, where it is not negative but may be NaN. An x
-// that is NaN makes its channel's mean NaN, and with it dweight and dx, whatever is returned here:
-// so without a residual the cheaper comparison will do.
+// The gradient of the ReLU's input. `y` is used for add_relu only; it is not negative but may be
+// NaN. If an x is NaN, its channel's mean is NaN, and so are dweight and dx, whatever this returns.
+// So without a residual the cheaper comparison suffices.
 template <After kAfter, class T>
 inline T behind_relu(T dy, T x, T y, T mean, T scale, T bias) {
   if constexpr (kAfter == After::relu) return normalized(x, mean, scale, bias) > 0 ? dy : T{0};
@@ -58,7 +58,7 @@ void put_dx(const T* __restrict x, const T* __restrict y, const T* __restrict dy
   }
 }
 
-// totals = Σ dy' and Σ dy'·(x - mean) per channel, in double: one after the other.
+// totals = Σ dy' and Σ dy'·(x - mean) per channel, in double, one row after the other.
 template <After kAfter, Residual kResidual, class T>
 void sum_gradients(const ChannelRows& rows, const Coefficients<T>& k, const Tensor& x,
                    const Tensor& y, const Tensor& dy, const Tensor& dresidual, const Tensor& totals,
@@ -121,7 +121,7 @@ void data_gradient(const ChannelRows& rows, const Coefficients<T>& k, const Tens
 void CpuBackend::channel_norm_gradient(const ChannelNorm& norm, const Tensor& x, const Tensor& y,
                                        const Tensor& dy, const Tensor& more,
                                        const ChannelNormGradients& into) {
-  require(!more.defined(), "the CPU takes gradients in one part");
+  require(!more.defined(), "the CPU does not take gradients in two parts");
   const std::int64_t channels = norm.mean.count();
   const ChannelRows rows(x.count(), channels);
   const Tensor totals = Tensor::empty({2, channels}, Dtype::f64, x.device());
@@ -157,7 +157,7 @@ void CpuBackend::channel_norm_gradient(const ChannelNorm& norm, const Tensor& x,
     rows.spread(k.offset, [&](std::int64_t c) {
       return static_cast<T>(-static_cast<double>(k.scale[c]) * sums[c] / n);
     });
-    // The residual's gradient, where it has just been written, is dy' itself.
+    // If the residual's gradient has just been written, it is dy' itself.
     if (into.residual.tensor.defined() && !into.residual.accumulate)
       data_gradient<After::nothing>(rows, k, x, y, into.residual.tensor, into.x, threads_);
     else

@@ -1,7 +1,7 @@
-// How the loops over x[…, c] walk through memory. A row is one pixel's channels; where these are
-// few, several rows are taken as one, and what is known per channel is repeated that often, so that
-// the inner loop is long whatever c is. Four rows are done at a time: what is known per channel is
-// then loaded once for four elements.
+// How loops over x[…, c] walk through memory. A row is one pixel's channels. If there are few
+// channels, several rows are treated as one and the values per channel are repeated, so that the
+// inner loop is long for any c. Four rows are processed at a time, so that each value per channel
+// is loaded once for four elements.
 #pragma once
 
 #include <algorithm>
@@ -20,8 +20,8 @@ class ChannelRows {
 
   std::int64_t channels() const { return channels_; }
   std::int64_t width() const { return channels_ * copies_; }
-  // Elements of a tile: some 10 µs of work, and enough rows that a tile's sums are little beside
-  // it.
+  // Elements of a tile: about 10 µs of work, and enough rows that combining the tiles' sums is
+  // cheap in comparison.
   std::int64_t grain() const {
     return std::max<std::int64_t>(kLeastRows, kElements / std::max<std::int64_t>(1, width())) *
            width();
@@ -30,10 +30,10 @@ class ChannelRows {
   std::int64_t tiles() const { return count_ == 0 ? 0 : (count_ + grain() - 1) / grain(); }
   std::int64_t begin(std::int64_t tile) const { return tile * grain(); }
   std::int64_t length(std::int64_t tile) const { return std::min(grain(), count_ - begin(tile)); }
-  // The second of two passes goes backwards: the end of the first is still in the cache.
+  // The second of two passes runs backwards, because the end of the first is still in the cache.
   std::int64_t from_end(std::int64_t tile) const { return tiles() - 1 - tile; }
 
-  // Repeats what is given per channel.
+  // Repeats the values per channel.
   template <class T, class PerChannel>
   void spread(T* wide, PerChannel&& value) const {
     for (std::int64_t c = 0; c < channels_; ++c) {
@@ -48,7 +48,7 @@ class ChannelRows {
 };
 
 // Calls body.template operator()<rows>(first element, columns) for groups of four rows of `width`,
-// then for single ones; the last may be narrower.
+// then for single rows. The last row may be narrower.
 template <class Body>
 void each_group_of_rows(std::int64_t count, std::int64_t width, Body&& body) {
   std::int64_t i = 0;

@@ -1,4 +1,4 @@
-// Convolutions: by Winograd's algorithm where it is faster, else as a product with windows of x
+// Convolutions: by Winograd's algorithm if that is faster, otherwise as a product with windows of x
 // that are packed tile by tile. docs/convolution.md explains both.
 
 #include <algorithm>
@@ -23,7 +23,7 @@ using panels::rounded_up;
 using panels::scratch;
 using panels::Start;
 
-// c = windows · b, where b is packed in whole panels of all columns and all of its depth.
+// c = windows · b, where b is packed in panels: all columns, the whole depth.
 template <class T, class Row>
 void multiply_windows(const Windows<T>& windows, const Tensor& b, std::int64_t columns, Start start,
                       const T* bias, const Row& c_row, ThreadPool& threads) {
@@ -52,7 +52,7 @@ void multiply_windows(const Windows<T>& windows, const Tensor& b, std::int64_t c
   });
 }
 
-// The filters of one group, a matrix [k, taps · channels], as panels of B: k are the columns.
+// The filters of one group, a matrix [k, taps · channels], as panels of B with k as the columns.
 template <class T>
 Tensor pack_filters(const Tensor& filter, std::int64_t first, std::int64_t count,
                     ThreadPool& threads) {
@@ -92,9 +92,9 @@ void forward(const Convolution& o, const Tensor& x, const Tensor& filter, const 
   }
 }
 
-// Which taps of a filter, in one direction, meet the pixels that lie `phase` behind a multiple of
-// the stride, and which output pixels they connect them with: pixel stride·i + phase and tap r meet
-// in output i + (phase + padding - r·dilation) / stride, where that is whole.
+// In one direction: which taps of a filter read the pixels at `phase` after a multiple of the
+// stride, and for which output pixels. Pixel stride·i + phase and tap r contribute to output i +
+// (phase + padding - r·dilation) / stride, if that is an integer.
 struct Phase {
   Phase(const Convolution& o, std::int64_t phase, std::int64_t size)
       : every(o.stride / std::gcd(o.stride, o.dilation)) {
@@ -103,13 +103,14 @@ struct Phase {
     taps = {last < 0 ? 0 : last / every + 1, last < 0 ? 0 : distance(last) / o.stride,
             every * o.dilation / o.stride};
   }
-  std::int64_t every;  // of the filter's taps, from the last on, so that the outputs ascend
+  std::int64_t
+      every;  // the distance between taps, from the last one on, so that the outputs ascend
   std::int64_t last;
   Taps taps;
 };
 
-// The filters of one group the other way round, for some of their taps: the columns are the
-// channels, the depth is taps · k.
+// The transposed filters of one group, for some of their taps: the columns are the channels, the
+// depth is taps · k.
 template <class T>
 Tensor pack_filters_transposed(const Tensor& filter, std::int64_t first, std::int64_t count,
                                const Phase& down, const Phase& right, ThreadPool& threads) {
@@ -136,8 +137,8 @@ Tensor pack_filters_transposed(const Tensor& filter, std::int64_t first, std::in
   return packed;
 }
 
-// Pixels of dx that lie stride apart are met by the same taps: they are the output of a convolution
-// of dy with stride 1. There are stride² such sets.
+// Pixels of dx that are `stride` apart are read by the same taps. They are the output of a
+// convolution of dy with stride 1. There are stride² such sets.
 template <class T>
 void data_gradient(const Convolution& o, const Tensor& dy, const Tensor& filter, const Tensor& dx,
                    bool accumulate, ThreadPool& threads) {
@@ -154,7 +155,7 @@ void data_gradient(const Convolution& o, const Tensor& dy, const Tensor& filter,
           return out + ((n * height + p * stride) * width + q * stride) * all;
         };
         const Windows<T> windows(dy, g * filters, filters, h, w, 1, down.taps, right.taps);
-        if (windows.columns() == 0) {  // no filter ever meets these pixels
+        if (windows.columns() == 0) {  // no filter reads these pixels
           if (!accumulate)
             for (std::int64_t i = 0; i < windows.rows(); ++i) std::fill_n(row(i), channels, T{0});
           continue;
@@ -166,8 +167,8 @@ void data_gradient(const Convolution& o, const Tensor& dy, const Tensor& filter,
       }
 }
 
-// dfilter[k, taps · channels] = dyᵀ · windows, whose depth are the output pixels. Where there are
-// few tiles, the pixels are cut into parts with sums of their own, which are then added in order.
+// dfilter[k, taps · channels] = dyᵀ · windows; the depth is the output pixels. If there are few
+// tiles, the pixels are split into parts with separate sums, which are then added in order.
 template <class T>
 void filter_gradient(const Convolution& o, const Tensor& x, const Tensor& dy, const Tensor& dfilter,
                      std::int64_t group, bool accumulate, ThreadPool& threads) {
@@ -197,7 +198,7 @@ void filter_gradient(const Convolution& o, const Tensor& x, const Tensor& dy, co
     const std::int64_t begin = part * part_pixels, end = std::min(pixels, begin + part_pixels);
     Start start = accumulate && parts == 1 ? Start::sums : Start::zero;
     std::int64_t pixel = begin;
-    do {  // once at least: a part may be empty, and its sums are zero then
+    do {  // at least once: a part may be empty, and its sums are then zero
       const std::int64_t deep = std::clamp<std::int64_t>(end - pixel, 0, kDepth);
       windows.pack_columns(pixel, deep, column0, column0 + wide, b.data<T>(), deep * kColumns<T>);
       panels::multiply_block(

@@ -45,7 +45,7 @@ void CpuBackend::fill(const Tensor& x, double value) {
 }
 
 void CpuBackend::cast(const Tensor& from, const Tensor& to) {
-  require(from.dtype() == to.dtype(), "the CPU does not make {} of {}", name_of(to.dtype()),
+  require(from.dtype() == to.dtype(), "the CPU does not convert to {} from {}", name_of(to.dtype()),
           name_of(from.dtype()));
   copy(from, to);
 }

@@ -1,5 +1,5 @@
-// The CPU backend: every operation is split into tiles over the worker's own threads. An operation
-// is implemented in the file of its loops, such as max_pool.cpp or softmax.cpp.
+// The CPU backend: every operation is split into tiles over the worker's own threads. Each
+// operation is implemented in the file of its loops, such as max_pool.cpp or softmax.cpp.
 #pragma once
 
 #include "base/thread_pool.h"
@@ -10,7 +10,7 @@ namespace tandem {
 class CpuBackend : public Backend {
  public:
   explicit CpuBackend(int threads);
-  // With memory that a GPU reads fast, say.
+  // With other memory, for example memory that a GPU reads fast.
   CpuBackend(int threads, MemoryPool::Allocate allocate, MemoryPool::Free free);
 
   const char* name() const override { return "cpu"; }

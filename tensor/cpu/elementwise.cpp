@@ -1,4 +1,4 @@
-// Element-wise operations, and the update of SGD.
+// Element-wise operations, and SGD's update.
 #include "tensor/cpu/cpu_backend.h"
 #include "tensor/cpu/kernels.h"
 
@@ -28,7 +28,7 @@ template <bool kAccumulate, class T>
 void relu_gradient_of(const T* __restrict y, const T* __restrict dy, T* __restrict dx,
                       std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
-    const T g = dy[i];  // loaded whatever y is: a conditional load would not be vectorised
+    const T g = dy[i];  // loaded always: a conditional load would not be vectorised
     put<kAccumulate>(dx[i], is_positive(y[i]) ? g : T{0});
   }
 }
@@ -37,12 +37,12 @@ void relu_gradient_of(const T* __restrict y, T* __restrict dx, std::int64_t coun
   for (std::int64_t i = 0; i < count; ++i) dx[i] = is_positive(y[i]) ? dx[i] : T{0};
 }
 
-// Elements [begin, end), `begin` even: a random number's two halves decide about two neighbours.
+// Elements [begin, end), `begin` even: the two halves of a random number decide on two neighbours.
 template <bool kAccumulate, class T>
 void dropout_range(const T* __restrict x, double keep, const Random& random, T* __restrict y,
                    std::int64_t begin, std::int64_t end) {
   const auto threshold = static_cast<std::uint64_t>(keep * 0x1p32);
-  const T scales[2] = {0, static_cast<T>(1 / keep)};  // looked up: a branch would be mispredicted
+  const T scales[2] = {0, static_cast<T>(1 / keep)};  // a table: a branch would be mispredicted
   for (std::int64_t i = begin; i < end; i += 2) {
     const std::uint64_t bits = random.bits_at(static_cast<std::uint64_t>(i / 2));
     put<kAccumulate>(y[i], x[i] * scales[(bits >> 32) < threshold]);

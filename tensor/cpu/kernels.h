@@ -1,6 +1,6 @@
-// Loops that several operations share, on raw pointers and plain ranges. Those that touch every
-// element of large tensors are written so that the compiler vectorises them: no calls and no
-// branches in the body. `bench_kernels` shows their GB/s.
+// Loops that several operations share, on raw pointers. Those that touch every element of large
+// tensors are written so that the compiler vectorises them: no calls and no branches in the body.
+// `bench_kernels` measures their GB/s.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 
 namespace tandem::kernels {
 
-// Elements per tile of an element-wise loop: some 10 µs of work, well above the cost of handing a
-// tile to another thread, and within the second-level cache.
+// Elements per tile of an element-wise loop: about 10 µs of work. That is well above the cost of
+// handing a tile to another thread, and fits into the second-level cache.
 inline constexpr std::int64_t kTileElements = 32 * 1024;
 
 inline std::int64_t rows_per_tile(std::int64_t columns) {
@@ -41,7 +41,7 @@ void add(const T* a, const T* b, T* y, std::int64_t count) {  // y may be a or b
   for (std::int64_t i = 0; i < count; ++i) y[i] = a[i] + b[i];
 }
 
-// sums[c] += Σ_r x[r, c], row after row; four rows at a time, so that the sums are loaded and
+// sums[c] += Σ_r x[r, c], row after row. Four rows at a time, so that the sums are loaded and
 // stored less often. The order of the additions is the same.
 template <class T>
 void add_rows(const T* __restrict x, T* __restrict sums, std::int64_t rows, std::int64_t columns) {
@@ -52,9 +52,9 @@ void add_rows(const T* __restrict x, T* __restrict sums, std::int64_t rows, std:
     for (std::int64_t c = 0; c < columns; ++c) sums[c] += x[c];
 }
 
-// A number as an integer. Those up to that of -infinity are the negative numbers and -0; above it
-// are NaN with a sign, then 0 and the positive. Comparing numbers, where NaN must not be taken for
-// less, costs two to three times as many instructions.
+// A number's bits as an integer. In this order negative numbers and -0 come first, up to -infinity;
+// then negative NaN; then 0 and the positive numbers. A floating-point comparison that does not
+// take NaN for less would cost two to three times as many instructions.
 template <class T>
 using Bits = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
 template <class T>

@@ -1,4 +1,4 @@
-// Linear layers: products with a weight, and sums over the rows and columns of their results.
+// Linear layers: products with a weight, and sums over rows and columns.
 #include <array>
 
 #include "tensor/cpu/cpu_backend.h"
@@ -25,7 +25,7 @@ void CpuBackend::linear(const Tensor& x, const Tensor& weight, const Tensor& bia
 
 void CpuBackend::linear_gradient(const Tensor& x, const Tensor& weight, const Tensor& dy,
                                  bool rectified, const LinearGradients& into) {
-  // Both products in one call, since each alone may be too small to fill all threads.
+  // Both products in one call, because each alone may be too small to use all threads.
   std::array<Matmul, 2> products;
   std::size_t count = 0;
   if (into.weight.tensor.defined())
@@ -64,7 +64,7 @@ void CpuBackend::sum_rows(const Tensor& x, const Tensor& sums, bool accumulate) 
       kernels::add_rows(x.data<T>(), sums.data<T>(), rows, columns);
       return;
     }
-    // Every tile has its own row of partial sums; they are added in the order of the tiles.
+    // Every tile has its own row of partial sums. They are added in the order of the tiles.
     const Tensor partial = Tensor::zeros({tiles, columns}, x.dtype(), x.device());
     threads_.run_ranges(rows, grain, [&](std::int64_t begin, std::int64_t end) {
       kernels::add_rows(x.data<T>() + begin * columns, partial.data<T>() + begin / grain * columns,

@@ -10,13 +10,15 @@
 namespace tandem {
 namespace {
 
-// A product's output is cut into a grid of tiles, by its shape alone. Rows are cut first, columns
-// only while there are too few tiles to share: every column tile packs the left matrix again.
+// A product's output is cut into a grid of tiles that depends only on its shape. Rows are cut
+// first. Columns are cut only if there are too few tiles to share, because every column tile packs
+// the left matrix again.
 #if defined(__x86_64__)
-// One core hardly notices, and 16 of them take 1.0 ms instead of 2.4 ms for a step of MNIST-MLP.
+// One core is hardly slower, and 16 cores take 1.0 ms instead of 2.4 ms for a step of MNIST-MLP.
 constexpr std::int64_t kTileRows = 128, kTileColumns = 64, kFewTiles = 16;
 #else
-// OpenBLAS on a Neoverse-V1: 2% slower in 256 columns, 4% in 128, 7% in 64; 128 rows cost nothing.
+// OpenBLAS on a Neoverse-V1 is 2% slower with 256 columns, 4% with 128, 7% with 64; 128 rows cost
+// nothing.
 constexpr std::int64_t kTileRows = 128, kTileColumns = 256, kFewTiles = 4;
 #endif
 
@@ -34,7 +36,7 @@ struct Grid {
   std::int64_t tiles() const { return row_tiles * column_tiles; }
 };
 
-// Piece i of n elements cut into `pieces`, on boundaries that suit the kernels' registers.
+// Piece i of n elements cut into `pieces`, at boundaries that suit the kernels' registers.
 struct Range {
   std::int64_t begin, end;
   Range(std::int64_t n, std::int64_t pieces, std::int64_t i)

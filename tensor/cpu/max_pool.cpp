@@ -8,12 +8,12 @@
 namespace tandem {
 namespace {
 
-// The integer as wide as T: what comparing vectors of T gives.
+// The integer of T's size: the result of comparing vectors of T.
 template <class T>
 using Place = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
 
-// A window's part of an image: its first pixel, its rows and columns, and where it begins in the
-// window of which it is a part.
+// The part of a window that lies inside the image: its first pixel, its rows and columns, and its
+// position in the window.
 template <class T>
 struct Patch {
   const T* x;
@@ -22,7 +22,7 @@ struct Patch {
   std::int64_t window;
 };
 
-// The maxima and their places of kVectors·lanes(V) channels, held in registers through the window.
+// The maxima of kVectors·lanes(V) channels and their places, in registers for the whole window.
 template <class V, class P, int kVectors, class T>
 void max_of_patch(const Patch<T>& patch, std::int64_t channel, T* y, Place<T>* places) {
   constexpr std::int64_t kStep = sizeof(V) / sizeof(T);
@@ -58,7 +58,7 @@ void max_of_patch(const Patch<T>& patch, T* y, std::uint8_t* winners) {
   using P = Vector<Place<T>>;
   constexpr std::int64_t kChunk = 256;
   Place<T>
-      places[kChunk];  // made bytes in one go, because compilers do that well in long loops only
+      places[kChunk];  // converted to bytes later, in one long loop that compilers vectorise well
   for (std::int64_t first = 0; first < patch.channels; first += kChunk) {
     const std::int64_t count = std::min(kChunk, patch.channels - first);
     std::int64_t c = 0;
@@ -95,13 +95,13 @@ void CpuBackend::max_pool(const Pool& pool, const Tensor& x, const Tensor& y,
   });
 }
 
-// dx[the winner of y[i]] += dy[i], image by image, in the order of y. Adding up, for every pixel,
-// the windows that it has won would read dy and the winners once per pixel of the window and is
-// slower, even with vectors.
+// dx[the winner of y[i]] += dy[i], image by image, in the order of y. The alternative, to add up
+// for every pixel the windows it has won, reads dy and the winners once per pixel of the window. It
+// is slower, even with vectors.
 void CpuBackend::max_pool_gradient(const Pool& pool, const Tensor& winners, const Tensor& dy,
                                    const Tensor& dx, bool accumulate) {
   const std::int64_t h = dx.size(1), w = dx.size(2), c = dx.size(3), p = dy.size(1), q = dy.size(2);
-  // Where a place in the window lies, counted in elements from the window's first pixel.
+  // The offset of each place in the window from the window's first pixel, in elements.
   std::array<std::int64_t, 256> offsets{};
   for (std::int64_t i = 0; i < pool.window * pool.window; ++i)
     offsets[static_cast<std::size_t>(i)] = (i / pool.window * w + i % pool.window) * c;
@@ -109,7 +109,8 @@ void CpuBackend::max_pool_gradient(const Pool& pool, const Tensor& winners, cons
   with_float_type(dy.dtype(), [&]<class T>() {
     threads_.run(dx.size(0), [&](std::int64_t n) {
       T* image = dx.data<T>() + n * h * w * c;
-      std::int64_t ready = accumulate ? h : 0;  // rows zeroed: shortly before they are needed
+      std::int64_t ready =
+          accumulate ? h : 0;  // rows zeroed so far; each is zeroed shortly before it is needed
       const auto make_ready = [&](std::int64_t rows) {
         if (rows <= ready) return;
         std::fill(image + ready * w * c, image + rows * w * c, T{0});
@@ -121,7 +122,7 @@ void CpuBackend::max_pool_gradient(const Pool& pool, const Tensor& winners, cons
           const std::int64_t from = ((n * p + row) * q + column) * c;
           const T* __restrict g = dy.data<T>() + from;
           const std::uint8_t* __restrict winner = winners.data<std::uint8_t>() + from;
-          // May lie before the image, in the padding; its winners do not.
+          // May lie in the padding before the image, but the winners do not.
           const std::int64_t start =
               ((row * pool.stride - pool.padding) * w + column * pool.stride - pool.padding) * c;
           for (std::int64_t i = 0; i < c; ++i) image[start + i + offsets[winner[i]]] += g[i];

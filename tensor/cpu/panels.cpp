@@ -10,8 +10,8 @@ void multiply_rows(std::int64_t depth, const T* __restrict a, const T* __restric
   constexpr int kVectors = kColumns<T> / kLanes<T>;
   Vector<T> sums[kSomeRows][kVectors] = {};
 #if defined(__aarch64__)
-  // The next vectors are loaded as soon as the last use of the present ones is past: 81 GFLOP/s on
-  // a Neoverse-V1, instead of 76 when each step begins with its loads.
+  // The next vectors are loaded right after the last use of the current ones. This gives 81 GFLOP/s
+  // on a Neoverse-V1, compared with 76 when each step begins with its loads.
   constexpr int kGroups = kSomeRows / kLanes<T>;
   Vector<T> rows[kGroups], columns[kVectors];
   const auto load_rows = [&](auto g) __attribute__((always_inline)) {
@@ -68,7 +68,7 @@ template <class T>
 void multiply(std::int64_t depth, const T* a, const T* b, int rows, T* const* c,
               const T* const* start) {
   if (rows == kRows) return multiply_rows<kRows>(depth, a, b, c, start);
-  // A panel that is not full: its other rows go nowhere.
+  // The unused rows of a partly filled panel are written to `nowhere`.
   std::array<T, kColumns<T>> nowhere{};
   std::array<T*, kRows> to;
   std::array<const T*, kRows> from;
@@ -112,7 +112,7 @@ template <class T>
 void transpose(const T* const* rows, int count, std::int64_t depth, T* panel, int pitch) {
   int i = 0;
   if constexpr (sizeof(T) == 4) {
-    // A last four that is not full overlaps with the one before.
+    // If the last four are not complete, they overlap with the four before.
     for (; depth >= 4 && i + 4 <= count; i += 4)
       for (std::int64_t k = 0; k < depth; k += 4)
         transpose_four(rows + i, std::min(k, depth - 4), panel + i, pitch);

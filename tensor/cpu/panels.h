@@ -5,10 +5,10 @@
 //
 //     a[depth][kRows]    b[depth][kColumns]    c[i][j] = start[i][j] + Σ_k a[k][i] · b[k][j]
 //
-// The kRows × kColumns sums stay in registers all the while. The start is added at the end: a long
-// sum is made of sums of up to kDepth products, and so keeps its digits. Who multiplies packs: a
-// panel of A is some 12 KB and is multiplied with all panels of B while it is in the first-level
-// cache; the panels of B, a block of up to kDepth deep, stay in the second.
+// The kRows × kColumns sums stay in registers the whole time. The start is added at the end: a long
+// sum consists of sums of up to kDepth products, which keeps it precise. The caller packs the
+// panels. A panel of A has about 12 KB and is multiplied with all panels of B while it is in the
+// first-level cache. The panels of B, a block of up to kDepth deep, stay in the second-level cache.
 #pragma once
 
 #include <algorithm>
@@ -32,13 +32,13 @@ inline constexpr std::int64_t rounded_up(std::int64_t count, std::int64_t size) 
   return pieces(count, size) * size;
 }
 
-// Memory for `count` elements of the same kind, for a while.
+// Temporary memory for `count` elements of the same kind.
 inline Tensor scratch(std::int64_t count, const Tensor& like) {
   return Tensor::empty({count}, like.dtype(), like.device());
 }
 
-// The output of a product, cut into tiles by its shape alone: rows first, then columns while there
-// are too few tiles to share.
+// The output of a product, cut into tiles that depend only on its shape: rows first, then columns
+// if there are too few tiles to share.
 struct Grid {
   struct Tile {
     std::int64_t row, rows, column, columns;
@@ -61,8 +61,8 @@ struct Grid {
   std::int64_t rows, columns, tile_rows, tile_columns, column_tiles, tiles;
 };
 
-// One panel with another. c and start give each row's first element; a row of `start` may be shared
-// (a bias) or be c's own (to add to it); no start means zero.
+// Multiplies two panels. c and start point to each row's first element. The rows of `start` may be
+// the same (a bias) or c's own (to accumulate); without start the sums begin at zero.
 template <class T>
 void multiply(std::int64_t depth, const T* a, const T* b, int rows, T* const* c,
               const T* const* start);
@@ -71,14 +71,14 @@ extern template void multiply(std::int64_t, const float*, const float*, int, flo
 extern template void multiply(std::int64_t, const double*, const double*, int, double* const*,
                               const double* const*);
 
-// panel[depth][pitch] = the transpose of `rows` rows of `depth` elements; pitch ≥ rows. Elements
-// between rows and pitch are left as they are.
+// panel[depth][pitch] = the transpose of `rows` rows of `depth` elements; pitch ≥ rows. The
+// elements between rows and pitch are not written.
 template <class T>
 void transpose(const T* const* rows, int count, std::int64_t depth, T* panel, int pitch);
 extern template void transpose(const float* const*, int, std::int64_t, float*, int);
 extern template void transpose(const double* const*, int, std::int64_t, double*, int);
 
-// panel[depth][kRows] = `rows` neighbours from each of `depth` places, `pitch` apart.
+// panel[depth][kRows] = `rows` neighbours at each of `depth` places, `pitch` apart.
 template <class T>
 void copy_rows(const T* from, std::int64_t pitch, std::int64_t depth, int rows, T* panel) {
   for (std::int64_t k = 0; k < depth; ++k, from += pitch, panel += kRows)
@@ -88,7 +88,7 @@ void copy_rows(const T* from, std::int64_t pitch, std::int64_t depth, int rows, 
       std::copy_n(from, rows, panel);
 }
 
-// What the sums of a block begin with.
+// The initial value of a block's sums.
 enum class Start { zero, bias, sums };
 
 // All panels of a block: rows [0, rows) of A times `columns` columns of B.
@@ -101,14 +101,13 @@ struct Block {
   const T* bias = nullptr;  // [columns]
 };
 
-// pack(first, count, panel) fills a panel of A with rows [first, first + count); c_row(row) is
-// where the row's result goes. `panel` is room for one panel of A; it is cleared where the last one
-// is not full, since its other rows are multiplied all the same and denormal numbers take their
-// time.
+// pack(first, count, panel) fills a panel of A with rows [first, first + count). c_row(row) is the
+// destination of a row. `panel` is memory for one panel of A. It is cleared if the last one is not
+// full, because its other rows are multiplied too, and denormal numbers are slow.
 template <class T, class Pack, class Row>
 void multiply_block(const Block<T>& block, T* panel, Pack&& pack, Row&& c_row) {
   constexpr int columns = kColumns<T>;
-  std::array<T, std::size_t{kRows} * columns> edge{};  // for columns that do not fill a panel
+  std::array<T, std::size_t{kRows} * columns> edge{};  // for a panel that is not full
   if (block.rows % kRows) std::fill_n(panel, block.depth * kRows, T{0});
   for (std::int64_t first = 0; first < block.rows; first += kRows) {
     const int rows = static_cast<int>(std::min<std::int64_t>(kRows, block.rows - first));

@@ -3,8 +3,8 @@
 //
 //   y = x·s^-beta      dx = dy·s^-beta - 2·beta·alpha/size · x · Σ dy·x·s^(-beta-1)
 //
-// where the last sum is over the channels that see x: c - after … c + before. Backward keeps
-// nothing but x, as finding s again is cheaper than reading it.
+// where the last sum is over the channels that depend on x: c - after … c + before. Backward keeps
+// only x, because recomputing s is cheaper than reading it.
 #include <algorithm>
 #include <cmath>
 
@@ -27,7 +27,7 @@ struct Norm {
         k(static_cast<T>(norm.k)) {}
 
   std::int64_t size, before, after, channels;
-  std::int64_t padded;  // channels between zeros, so that sums need no special ends
+  std::int64_t padded;  // channels with zeros at both ends, so that sums need no special cases
   T alpha, beta, k;
 };
 
@@ -35,7 +35,7 @@ struct Norm {
 template <class T>
 void sum_neighbours(const Norm<T>& norm, const T* __restrict row, T* __restrict sums) {
   const std::int64_t channels = norm.channels;
-  if (norm.size == 5) {  // everybody's
+  if (norm.size == 5) {  // the usual size
     for (std::int64_t c = 0; c < channels; ++c)
       sums[c] = row[c] + row[c + 1] + row[c + 2] + row[c + 3] + row[c + 4];
     return;
@@ -45,7 +45,7 @@ void sum_neighbours(const Norm<T>& norm, const T* __restrict row, T* __restrict 
     for (std::int64_t c = 0; c < channels; ++c) sums[c] += row[c + i];
 }
 
-// s without alpha and k. `squares` has zeros at its ends.
+// s without alpha and k. `squares` has zeros at both ends.
 template <class T>
 void sum_squares(const Norm<T>& norm, const T* __restrict x, T* __restrict squares,
                  T* __restrict sums) {
@@ -68,7 +68,7 @@ void put_normalized(const Norm<T>& norm, const T* __restrict x, const T* __restr
   }
 }
 
-// powers = s^-beta, products = dy·x·s^(-beta-1). May write the powers over the sums.
+// powers = s^-beta, products = dy·x·s^(-beta-1). The powers may overwrite the sums.
 template <class T>
 void put_products(const Norm<T>& norm, const T* __restrict x, const T* __restrict dy,
                   T* __restrict sums_then_powers, T* __restrict products) {
@@ -97,7 +97,8 @@ void put_gradient(const Norm<T>& norm, const T* __restrict x, const T* __restric
     kernels::put<kAccumulate>(dx[c], dy[c] * powers[c] - factor * x[c] * sums[c]);
 }
 
-// Calls f(first element, buffers) for every pixel; a tile's `buffers` rows are zero at first.
+// Calls f(first element, buffers) for every pixel. Each tile has its own `buffers` rows, which are
+// zero at first.
 template <class T, class F>
 void each_pixel(const Norm<T>& norm, const Tensor& x, std::int64_t buffers, ThreadPool& threads,
                 F&& f) {

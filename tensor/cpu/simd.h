@@ -1,7 +1,6 @@
-// Vectors of the compiler (GCC's and Clang's vector extension) for loops that must keep several of
-// them in registers, which automatic vectorisation does not. Arithmetic on them is written with the
-// usual operators. Code written for a type V works with V = Vector<T> and, for what is left over at
-// the end, with V = T.
+// The compiler's vectors (GCC's and Clang's vector extension), for loops that must keep several of
+// them in registers, which automatic vectorisation does not do. They support the usual operators.
+// Code written for a type V works with V = Vector<T> and, for the remainder at the end, with V = T.
 #pragma once
 
 #include <type_traits>
@@ -32,7 +31,7 @@ using Vector = typename VectorOf<T>::type;
 template <class T>
 inline constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(T));
 
-// V where a T stands: no alignment beyond T's.
+// V with only T's alignment.
 template <class V, class T>
 struct Unaligned {
   typedef V type __attribute__((aligned(alignof(T)), may_alias));
@@ -48,13 +47,13 @@ template <class V, class T>
   *reinterpret_cast<typename Unaligned<V, T>::type*>(to) = v;
 }
 
-// Copies as many elements as the compiler is told, without a call.
+// Copies a constant number of elements, without a call.
 template <int count, class T>
 [[gnu::always_inline]] inline void copy(const T* __restrict from, T* __restrict to) {
   __builtin_memcpy(to, from, count * sizeof(T));
 }
 
-// Calls f(0), f(1), … f(n-1) with constants, so that arrays indexed by them live in registers.
+// Calls f(0), f(1), … f(n-1) with constants, so that arrays indexed by them stay in registers.
 template <int n, class F>
 [[gnu::always_inline]] inline void unrolled(F&& f) {
   [&]<int... i>(std::integer_sequence<int, i...>) __attribute__((always_inline)) {
@@ -64,7 +63,7 @@ template <int n, class F>
 }
 
 #if defined(__aarch64__)
-// sum + b · a[lane] in one instruction, which no operator says.
+// sum + b · a[lane] in one instruction, for which there is no operator.
 template <int lane>
 [[gnu::always_inline]] inline float32x4_t add_product_with_lane(float32x4_t sum, float32x4_t b,
                                                                 float32x4_t a) {

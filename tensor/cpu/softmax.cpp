@@ -1,4 +1,4 @@
-// The loss: softmax and cross-entropy, row by row; and the count of right answers.
+// The loss: softmax and cross-entropy, row by row; and the number of correct predictions.
 #include <algorithm>
 #include <cmath>
 

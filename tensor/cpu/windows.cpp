@@ -44,7 +44,7 @@ std::int64_t Windows<T>::run(const Corner* corners, int count, std::int64_t colu
                              std::int64_t end) const {
   const std::int64_t tap = column / channels_, s = tap % right_.count;
   std::int64_t taps = joined_ ? right_.count - s : 1;
-  // Neighbours only where no window reaches over the left or right edge.
+  // Taps are neighbours in memory only if no window reaches beyond the left or right edge.
   for (int i = 0; i < count && taps > 1; ++i)
     if (corners[i].w + s < 0 || corners[i].w + right_.count > images_.size(2)) taps = 1;
   return std::min(end, (tap + taps) * channels_) - column;
@@ -69,8 +69,8 @@ template <class T>
 void Windows<T>::pack_columns(std::int64_t first, std::int64_t count, std::int64_t begin,
                               std::int64_t end, T* panels, std::int64_t pitch) const {
   constexpr int wide = panels::kColumns<T>;
-  // A run ends within a panel only where the channels do not fill panels; the row is then put
-  // together before it is cut.
+  // A run ends within a panel only if the channels do not fill panels. The row is then assembled
+  // before it is cut.
   const bool whole = channels_ % wide == 0 && begin % wide == 0 && end % wide == 0;
   std::array<T, kMostColumns> together{};
   for (std::int64_t i = 0; i < count; ++i) {

@@ -16,7 +16,7 @@ using panels::rounded_up;
 using panels::scratch;
 using panels::Start;
 
-// What the outputs become: the sums alone, with a bias, or added to what is there.
+// How the outputs are written: the sums alone, with a bias, or added to the old values.
 template <class T>
 struct Outputs {
   Images<T> y;
@@ -24,8 +24,8 @@ struct Outputs {
   const T* bias;
 };
 
-// Aᵀ u A of one tile into the image, for channels [first, first + count). from(position) is the
-// tile's first sum.
+// Writes Aᵀ u A of one tile into the image, for channels [first, first + count). from(position)
+// points to the tile's first sum.
 template <int m, class T, class From>
 void write_outputs(const Outputs<T>& out, const Tiles& tiles, std::int64_t tile, std::int64_t first,
                    std::int64_t count, T* nowhere, const From& from) {
@@ -46,7 +46,7 @@ void write_outputs(const Outputs<T>& out, const Tiles& tiles, std::int64_t tile,
 }
 
 // G g Gᵀ of all filters, as panels of B for each of the 36 positions: [position][panel][depth]
-// [kColumns]. Forward, the columns are filters and the depth are channels.
+// [kColumns]. In forward, the columns are filters and the depth is channels.
 template <int r, class T>
 Tensor transform_filters(const Tensor& filter, std::int64_t first, std::int64_t count,
                          ThreadPool& threads) {
@@ -79,8 +79,8 @@ Tensor transform_filters(const Tensor& filter, std::int64_t first, std::int64_t 
   return packed;
 }
 
-// The same for the gradient of the images: filters turned by 180°; the columns are channels and the
-// depth are filters.
+// The same for the gradient of the images, with filters rotated by 180°: the columns are channels
+// and the depth is filters.
 template <int r, class T>
 Tensor transform_filters_turned(const Tensor& filter, std::int64_t first, std::int64_t count,
                                 ThreadPool& threads) {
@@ -109,8 +109,8 @@ Tensor transform_filters_turned(const Tensor& filter, std::int64_t first, std::i
   return packed;
 }
 
-// Images convolved with transformed filters. A task is some tiles and some of the columns: it
-// transforms the tiles, multiplies, and transforms back, all within its cache.
+// Convolves images with transformed filters. A task has some of the tiles and some of the columns.
+// It transforms the tiles, multiplies, and transforms back, all within its cache.
 template <int r, class T>
 void convolve(const Images<T>& x, std::int64_t padding, const Tensor& filters, std::int64_t columns,
               const Outputs<T>& out, ThreadPool& threads) {
@@ -129,7 +129,7 @@ void convolve(const Images<T>& x, std::int64_t padding, const Tensor& filters, s
     const Tensor sums = scratch(kPositions * count * wide, filters);
     const Tensor panel = scratch(kRows * std::min(depth, kDepth), filters);
     const Tensor spare =
-        scratch(std::max(depth, wide), filters);  // padding reads it, or edges write it
+        scratch(std::max(depth, wide), filters);  // read in place of padding, written beyond edges
 
     T* zeros = spare.data<T>();
     std::fill_n(zeros, depth, T{0});
@@ -175,7 +175,7 @@ bool wins(const Convolution& o, const Shape& x, const Shape& filter) {
   const std::int64_t m = kPoints + 1 - r, h = o.positions(x[1], r), w = o.positions(x[2], r);
   const double channels = static_cast<double>(filter[3]),
                filters = static_cast<double>(filter[0] / o.groups);
-  // Multiplications of each way, and what the transforms cost in the same unit.
+  // The multiplications of each algorithm, and the transforms' cost in the same unit.
   const double tiles = static_cast<double>(pieces(h, m) * pieces(w, m));
   constexpr double kTransform = 10;
   return tiles * kPositions * (channels * filters + kTransform * (channels + filters)) <

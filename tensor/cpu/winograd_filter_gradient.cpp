@@ -29,9 +29,9 @@ void transform_outputs(const Images<T>& dy, const Tiles& tiles, std::int64_t til
   });
 }
 
-// The gradient of the filters of one group, in three steps: transform all tiles of x and dy; for
-// each position multiply, the tiles being the depth; transform back. So many tiles at a time that
-// their transforms fit in the last-level cache.
+// The gradient of the filters of one group, in three steps: transform all tiles of x and dy;
+// multiply for each position, with the tiles as the depth; transform back. It processes as many
+// tiles at a time as fit, transformed, into the last-level cache.
 template <int r, class T>
 void gradient_of_filters(const Images<T>& x, const Images<T>& dy, std::int64_t padding, T* dfilter,
                          bool accumulate, const Tensor& like, ThreadPool& threads) {
@@ -65,8 +65,8 @@ void gradient_of_filters(const Images<T>& x, const Images<T>& dy, std::int64_t p
         });
       }
     });
-    // Long sums lose digits to their own size, the more the larger the batch. So 256 products are
-    // added in registers, these sums in a group of tiles, and those of the groups in `sums`.
+    // Long sums lose precision, the more the larger the batch. So 256 products are summed in
+    // registers, these sums over a group of tiles, and those of the groups in `sums`.
     const bool in_parts = first > 0 && count > kDepth;
     const std::int64_t row_tasks = pieces(filters, kTaskRows);
     threads.run(kPositions * row_tasks, [&](std::int64_t task) {

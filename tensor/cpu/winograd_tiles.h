@@ -1,4 +1,4 @@
-// How both directions of winograd.h go over images: tile by tile, some channels at a time.
+// How forward and backward of winograd.h walk over images: tile by tile, some channels at a time.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace tandem::winograd {
 
-// Calls f(V{}, channel) for all channels, by vectors as long as they fit, then one by one.
+// Calls f(V{}, channel) for all channels: as vectors while they fit, then one by one.
 template <class T, class F>
 [[gnu::always_inline]] inline void each_channel(std::int64_t channels, F&& f) {
   std::int64_t c = 0;
@@ -36,8 +36,8 @@ struct Images {
     return data + ((image * h + y) * w + x) * pitch;
   }
 
-  // The pixels of a square whose corner is (top, left), row by row; `outside` for those that do not
-  // exist.
+  // The pixels of a square with its corner at (top, left), row by row; `outside` for pixels outside
+  // the image.
   template <int size>
   std::array<T*, size * size> square(std::int64_t image, std::int64_t top, std::int64_t left,
                                      T* outside) const {
@@ -68,7 +68,7 @@ struct Tiles {
 };
 
 // Bᵀ d B of one tile, whose corner lies `padding` above and left of its outputs. to(position, c) is
-// where the channel goes.
+// the destination.
 template <class T, class To>
 void transform_tile(const Images<T>& x, const Tiles& tiles, std::int64_t tile, std::int64_t padding,
                     T* zeros, const To& to) {

@@ -1,6 +1,6 @@
-// The CUDA backend: unpacks tensors for the kernels in kernels/, for cuBLAS (products.h) and for
-// cuDNN (convolution.h). All work goes to the worker's stream, in order; nothing waits but what
-// copies to or from the host.
+// The CUDA backend: passes tensors to the kernels in kernels/, to cuBLAS (products.h) and to cuDNN
+// (convolution.h). All work goes to the worker's stream, in order. Only copies to and from the host
+// wait.
 #include "tensor/cuda/cuda_backend.h"
 
 #include <cstdlib>
@@ -25,7 +25,7 @@ void* allocate(int device, std::size_t bytes) {
   check(cudaSetDevice(device), "choosing a device");
   void* data = nullptr;
   if (cudaMalloc(&data, bytes) == cudaSuccess) return data;
-  cudaGetLastError();  // it is the caller's business now
+  cudaGetLastError();  // clear it: the caller reports the failure
   return nullptr;
 }
 
@@ -124,7 +124,7 @@ class CudaBackend : public Backend {
     return std::make_unique<cuda::CudaFeed>(context_, scale);
   }
   std::unique_ptr<Recording> record(const std::function<void()>& work) override {
-    struct Apart {  // what is recorded has its memory to itself
+    struct Apart {  // a recording does not share its memory
       explicit Apart(CudaBackend& b) : backend(b) {
         if (!backend.has_recorded_) backend.memory().trim();
         backend.memory().set_apart(true);
@@ -154,7 +154,7 @@ class CudaBackend : public Backend {
   void linear_gradient(const Tensor& x, const Tensor& weight, const Tensor& dy, bool rectified,
                        const LinearGradients& into) override {
     const bool both = into.weight.tensor.defined() && into.x.tensor.defined();
-    if (both) {  // at the same time: small products do not fill a GPU
+    if (both) {  // in parallel: a small product does not use the whole GPU
       forked_.record(stream());
       forked_.hold_back(side_.stream);
       side_products_.linear_weight_gradient(x, dy, into.weight, into.bias);
@@ -240,7 +240,7 @@ class CudaBackend : public Backend {
     cuda::inverse_deviation(queue(), variance.data<float>(), static_cast<float>(epsilon),
                             result.data<float>(), variance.count());
   }
-  // Where y is above 0 is kept as a bit per element.
+  // Stores one bit per element: whether y is above 0.
   Tensor channel_norm(const ChannelNorm& norm, const Tensor& x, const Tensor& residual,
                       const Tensor& y) override {
     Tensor positive;
@@ -342,7 +342,7 @@ class CudaBackend : public Backend {
   Context context_;
   cuda::Products products_;
   cuda::Convolutions convolutions_;
-  Context side_;  // for what is done beside
+  Context side_;  // a second stream, for work in parallel
   cuda::Products side_products_;
   cuda::CudaEvent forked_, joined_;
   std::shared_ptr<cuda::EventPool> events_ = std::make_shared<cuda::EventPool>();
@@ -351,10 +351,10 @@ class CudaBackend : public Backend {
 
 }  // namespace
 
-// Streams share the GPU's queues, eight for a process by default, and what shares one is done in
-// the order it was queued in: a gradient would wait behind computation. So twice as many for one
-// worker, which has five to seven streams, and for several as many as there can be, unless the user
-// knows better. No more than needed: all processes on a GPU share what it has.
+// Streams share the GPU's hardware queues, eight per process by default. Work in a shared queue
+// runs in the order in which it was queued, so a gradient would wait for computation. One worker
+// has five to seven streams and gets 16 queues; several workers get the maximum. More than needed
+// would hurt, because all processes on a GPU share them. A value that the user has set is kept.
 void expect_cuda_workers(int workers) {
   ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", workers > 1 ? "32" : "16", 0);
 }
@@ -363,7 +363,7 @@ int cuda_device_count() {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status != cudaSuccess || count == 0)
-    throw UserError("--device cuda: no GPU can be used here ({}); use --device cpu",
+    throw UserError("--device cuda: no usable GPU ({}); use --device cpu",
                     status == cudaSuccess ? "there is none" : cudaGetErrorString(status));
   return count;
 }
@@ -379,7 +379,7 @@ std::string cuda_versions() {
 std::shared_ptr<Backend> cuda_backend(const CudaOptions& o) {
   const int count = cuda_device_count();
   if (o.index < 0 || o.index >= count)
-    throw UserError("GPU {} was asked for, but there are {}", o.index, count);
+    throw UserError("GPU {} does not exist: this machine has {}", o.index, count);
   int major = 0;
   check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, o.index),
         "asking what the GPU can do");

@@ -11,7 +11,7 @@ namespace tandem {
 class Backend;
 
 struct CudaOptions {
-  int index = 0;  // of the GPU
+  int index = 0;  // which GPU
   Precision precision = Precision::fp32;
   // Only algorithms that give the same bits every time, chosen without measuring.
   bool deterministic = false;
@@ -27,7 +27,7 @@ void expect_cuda_workers(int workers);
 // The number of GPUs. Throws UserError if this build or this machine cannot use any.
 int cuda_device_count();
 
-// "CUDA 13.0, cuDNN 9.14.0"; empty where this build has none.
+// "CUDA 13.0, cuDNN 9.14.0"; empty if this build has no CUDA.
 std::string cuda_versions();
 
 }  // namespace tandem

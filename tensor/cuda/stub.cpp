@@ -1,5 +1,5 @@
-// Stands in for the CUDA backend where it is not built: asking for a GPU is an error, never a
-// silent fall back to the CPU.
+// Replaces the CUDA backend in builds without it. Asking for a GPU is then an error; there is no
+// silent fallback to the CPU.
 #include "base/error.h"
 #include "tensor/cuda/cuda_backend.h"
 

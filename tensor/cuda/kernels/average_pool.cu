@@ -51,8 +51,8 @@ __global__ void __launch_bounds__(kThreads)
   put(dx + pool.in(at.image, at.row, at.column) + at.vector * N, sum, accumulate);
 }
 
-// Window `i` of `windows` over `size` pixels. With the two exchanged, it is the windows that see
-// pixel i.
+// The pixels of window `i` of `windows` over `size` pixels. With `windows` and `size` exchanged:
+// the windows that cover pixel i.
 struct Share {
   __device__ Share(int i, int windows, int size)
       : begin(i * size / windows), end(((i + 1) * size + windows - 1) / windows) {}
@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(kThreads)
   put(dx + pool.in(at.image, at.row, at.column) + at.vector * N, sum, accumulate);
 }
 
-// A block has some columns of one image's [pixels, channels].
+// A block sums some columns of one image's [pixels, channels].
 template <class T, int N>
 __global__ void __launch_bounds__(kThreads)
     global_average_pool_kernel(const T* x, T* y, int pixels, std::int64_t channels, int lane_bits,
@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(kThreads)
   if (thread < lanes * N && out < channels) store_floats(y + image * channels + out, mean);
 }
 
-// The image as one row of `pixels` columns.
+// Treats the image as one row of `pixels` columns.
 template <class T, int N>
 __global__ void __launch_bounds__(kThreads)
     global_average_pool_gradient_kernel(Divisor vectors, Divisor pixels, unsigned threads,

@@ -1,6 +1,6 @@
-// Mean and variance per channel in one pass over x, accurate also where the mean is large beside
-// the deviation: the sums are those of d = x - K and of d², K being the channel's first value. Then
-// mean = K + Σ d/n, and Σ (x - mean)² = Σ d² - (Σ d)²/n.
+// Mean and variance per channel in one pass over x, accurate even if the mean is much larger than
+// the deviation. It sums d = x - K and d², where K is the channel's first value. Then mean = K + Σ
+// d/n, and Σ (x - mean)² = Σ d² - (Σ d)²/n.
 #include "tensor/cuda/kernels/channel_sums.cuh"
 
 namespace tandem::cuda {
@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(kSumThreads, kBlocks)
     const float running_variance = into.running_variance ? into.running_variance[channel] : 0;
     const double mean = first[0] + sum * counts.share;
     double m2 = square - sum * sum * counts.share;
-    if (m2 < 0) m2 = 0;  // NaN stays
+    if (m2 < 0) m2 = 0;  // NaN stays NaN
     const auto moved = [&](double value, double target) {
       return static_cast<float>((1.0 - into.momentum) * value + into.momentum * target);
     };

@@ -12,8 +12,8 @@ constexpr int kUnroll = kAfter == NormAfter::add_relu ? 2 : 4;
 // Not max(z, 0): NaN stays NaN.
 __device__ __forceinline__ float relu_of(float z) { return z < 0 ? 0.0f : z; }
 
-// Writes V bits of the mask, those of the elements from `at` on. Of V = 4, two neighbouring threads
-// share a byte; `lanes` are those of the warp that call this.
+// Writes V bits of the mask, for the elements from `at` on. If V = 4, two neighbouring threads
+// share a byte. `lanes` are the threads of the warp that call this.
 template <int V>
 __device__ __forceinline__ void put_bits(std::uint8_t* mask, std::int64_t at, unsigned bits,
                                          unsigned lanes, bool in_range) {
@@ -22,8 +22,8 @@ __device__ __forceinline__ void put_bits(std::uint8_t* mask, std::int64_t at, un
   if (in_range && (at & 7) == 0) mask[at >> 3] = static_cast<std::uint8_t>(bits);
 }
 
-// Rows are taken from the end: their statistics have just been made from the start, and what was
-// read last is still in the cache.
+// Processes rows from the end. The statistics were computed from the start, so the last rows are
+// still in the cache.
 template <class T, int V, NormAfter kAfter>
 __global__ void __launch_bounds__(kThreads, kBlocks)
     norm_kernel(RowWalk walk, ChannelNorm norm, const T* x, const T* residual, T* y,
@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   });
 }
 
-// For any number of channels: a thread takes 8 elements, a byte of the mask, wherever they lie.
+// For any number of channels: each thread takes 8 elements, which are a byte of the mask.
 template <class T, NormAfter kAfter>
 __global__ void __launch_bounds__(kThreads)
     any_norm_kernel(ChannelNorm norm, const T* x, const T* residual, T* y, std::uint8_t* mask,

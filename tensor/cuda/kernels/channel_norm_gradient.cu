@@ -1,9 +1,9 @@
-// With x̂ = (x - mean)·inverse, n rows, and dy' the gradient behind the ReLU:
+// With x̂ = (x - mean)·inverse, n rows, and dy' the gradient of the ReLU's input:
 //
 //   dbias = Σ dy'      dweight = Σ dy'·x̂      dx = scale·dy' + slope·x + offset
 //
-// where scale = weight·inverse, slope = -scale·inverse·dweight/n and
-// offset = -scale·dbias/n - slope·mean. One kernel makes the sums, the next makes dx.
+// where scale = weight·inverse, slope = -scale·inverse·dweight/n and offset = -scale·dbias/n -
+// slope·mean. One kernel computes the sums, the next one dx.
 #include "tensor/cuda/kernels/channel_sums.cuh"
 
 namespace tandem::cuda {
@@ -30,7 +30,7 @@ struct Elements {
   Vector<T, V> x, dy, more;
   unsigned bits;
 
-  // kLast: nobody reads them again soon.
+  // kLast: they are not read again soon.
   template <bool kLast>
   __device__ __forceinline__ void load_from(const Sources<T>& from, std::int64_t at) {
     const auto get = [at](const T* of) { return kLast ? load_last<V>(of + at) : load<V>(of + at); };
@@ -115,7 +115,8 @@ __global__ void __launch_bounds__(kSumThreads, kSumBlocks)
   });
 }
 
-// Rows are taken from the end: what the sums' kernel has read last is still in the cache.
+// Processes rows from the end: the kernel of the sums has read them last, so they are still in the
+// cache.
 template <class T, int V, NormAfter kAfter, bool kMore>
 __global__ void __launch_bounds__(kThreads, kApplyBlocks)
     apply_kernel(RowWalk walk, ChannelNorm norm, Sources<T> from, const float* slopes,
@@ -147,7 +148,7 @@ __global__ void __launch_bounds__(kThreads, kApplyBlocks)
   });
 }
 
-// Calls f.template operator()<after, is there `more`>().
+// Calls f.template operator()<after, whether there is `more`>().
 template <class F>
 void with_form(NormAfter after, bool more, F&& f) {
   with_after(after, [&]<NormAfter kAfter>() {
@@ -167,7 +168,7 @@ void gradient(const Queue& on, const ChannelNorm& norm, Sources<T> from,
   });
   if (!into.dx) return;
 
-  // The residual's gradient, where it has just been written, is dy' itself.
+  // If the residual's gradient has just been written, it is dy' itself.
   NormAfter after = norm.after;
   if (after == NormAfter::add_relu && into.dresidual && !into.dresidual_accumulate) {
     after = NormAfter::nothing;

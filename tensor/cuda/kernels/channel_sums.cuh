@@ -1,17 +1,17 @@
-// Two sums per channel over all rows, in a fixed order: threads, then the lanes of a block in
-// shared memory, then blocks. The last block of a slab to finish adds up what the others left.
+// Two sums per channel over all rows, in a fixed order: per thread, then over the lanes of a block
+// in shared memory, then over blocks. The last block of a slab to finish adds up the partial sums.
 #pragma once
 
 #include "tensor/cuda/kernels/norm_rows.cuh"
 
 namespace tandem::cuda {
 
-// Threads of a block that sums. Blocks are few and large: every one is a row of partial sums more.
+// Threads of a summing block. Blocks are few and large, because each adds a row of partial sums.
 inline constexpr int kSumThreads = 384;
 inline constexpr int kWidestSumSlab = 256;
-inline constexpr int kPartialsInFlight = 12;  // that a thread of the last block loads at a time
+inline constexpr int kPartialsInFlight = 12;  // loads in flight per thread of the last block
 
-// Queue::scratch while sums are made.
+// The layout of Queue::scratch during the sums.
 struct SumScratch {
   SumScratch(const Queue& on, std::int64_t channels)
       : counters(cuda::counters(on)),
@@ -23,8 +23,8 @@ struct SumScratch {
   float* partial;      // [slabs, blocks, 2·V·width]
 };
 
-// Channels of a slab: few, so that slabs are many and share the adding up; but enough that this is
-// not most of the work where channels are many.
+// Channels per slab: few, so that many slabs share the final sums; but if there are many channels,
+// enough to keep that work small.
 inline int sum_slab(std::int64_t channels) {
   int slab = 64;
   while (slab < kWidestSumSlab && 4 * slab * slab <= 32 * channels) slab *= 2;
@@ -43,8 +43,8 @@ RowLaunch plan_sums(const Queue& on, std::int64_t rows, std::int64_t channels, i
 template <int V>
 class ChannelSums {
  public:
-  // To be called by all threads of a block: a and b are a thread's sums of its channels, 0 where it
-  // has none. Returns true in the last block of the slab, which then has the sums of all.
+  // All threads of a block must call it. a and b are a thread's sums of its channels, 0 if it has
+  // none. Returns true in the last block of the slab, which then has the total sums.
   __device__ bool add_up(const RowWalk& walk, const float (&a)[V], const float (&b)[V],
                          const SumScratch& scratch) {
     const int outputs = 2 * V * walk.width;
@@ -57,8 +57,8 @@ class ChannelSums {
     return true;
   }
 
-  // After add_up() returned true: calls f(channel, a, b) once for every channel of the slab, on one
-  // of the block's threads.
+  // After add_up() returned true: calls f(channel, a, b) once for every channel of the slab, each
+  // on one thread of the block.
   template <class F>
   __device__ void each_channel(const RowWalk& walk, F&& f) const {
     const int count = walk.width * V, first = static_cast<int>(blockIdx.y) * count;
@@ -69,8 +69,8 @@ class ChannelSums {
   }
 
  private:
-  // Sum j of group g is output j·width + g; sums V … 2V are those of b. Rows of shared memory are
-  // padded so that neighbouring outputs lie in different banks.
+  // Sum j of group g is output j·width + g; sums V … 2V are those of b. Rows in shared memory are
+  // padded, so that neighbouring outputs are in different banks.
   __device__ void add_lanes(const RowWalk& walk, const float (&a)[V], const float (&b)[V],
                             float* partial) {
     const int width = walk.width, outputs = 2 * V * width,
@@ -120,7 +120,7 @@ class ChannelSums {
         float4 loaded[kPartialsInFlight];
 #pragma unroll
         for (int k = 0; k < kPartialsInFlight; ++k) {
-          // Past the end the last is loaded again: loads that are certain do not wait for each
+          // Past the end it loads the last one again: unconditional loads do not wait for each
           // other.
           const int block = min(first + k * shares, blocks - 1);
           loaded[k] = __ldcg(partial + static_cast<std::int64_t>(block) * quads + quad);
@@ -143,7 +143,7 @@ class ChannelSums {
     __syncthreads();
   }
 
-  static constexpr int kTotals = 4 * kSumThreads;  // behind the shares
+  static constexpr int kTotals = 4 * kSumThreads;  // after the shares
   static constexpr int kLanes = 2 * V * (kSumThreads + 32), kBlocks = kTotals + 2 * kWidestSumSlab;
   alignas(16) float memory_[kLanes > kBlocks ? kLanes : kBlocks];
 };

@@ -1,12 +1,12 @@
-// Sums down columns. A block's threads stand in rows of `lanes` threads (a power of two, at most
-// 32), each with N columns of its own; the rows take turns with the rows of the matrix.
+// Sums over columns. A block's threads form rows of `lanes` threads (a power of two, at most 32),
+// each with N columns of its own. These rows of threads take turns with the rows of the matrix.
 #pragma once
 
 #include "tensor/cuda/kernels/device.cuh"
 
 namespace tandem::cuda {
 
-// Calls f.template operator()<N>() with the widest access to which rows of `columns` are aligned.
+// Calls f.template operator()<N>() with the widest access for which rows of `columns` are aligned.
 template <class T, class F>
 void with_width(std::int64_t columns, F&& f) {
   if (columns % kWidest<T> == 0)
@@ -17,7 +17,8 @@ void with_width(std::int64_t columns, F&& f) {
     f.template operator()<1>();
 }
 
-// Lanes for that many vectors side by side, as a power of two; at least 4 columns together.
+// The number of lanes for so many vectors, as a power of two; together they have at least 4
+// columns.
 template <int N>
 int lane_bits_for(std::int64_t vectors, int most_lanes) {
   int bits = N < 4 ? 2 : 0;
@@ -25,8 +26,8 @@ int lane_bits_for(std::int64_t vectors, int most_lanes) {
   return bits;
 }
 
-// What the threads' sums add up to, column by column: thread i has that of column i for i below
-// lanes·N, others 0. `shared` has room for kBlockThreads·N numbers.
+// The total of the threads' sums per column: thread i < lanes·N gets that of column i, others 0.
+// `shared` has space for kBlockThreads·N numbers.
 template <int kBlockThreads, int N>
 __device__ inline float column_total(float (&sum)[N], int lane_bits, float* shared) {
   const int thread = static_cast<int>(threadIdx.x), lanes = 1 << lane_bits, width = lanes * N;

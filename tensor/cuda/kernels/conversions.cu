@@ -1,4 +1,4 @@
-// Numbers that change their type or their rows on the way from one tensor to another.
+// Copies between tensors that change the numbers' type or the length of rows.
 #include "tensor/cuda/kernels/device.cuh"
 
 namespace tandem::cuda {
@@ -21,7 +21,7 @@ struct Cast {
   }
 };
 
-// An output's old value is loaded only where it is added to.
+// An output's old value is loaded only for accumulation.
 template <class A, class B>
 struct Loaded {
   A value;
@@ -51,7 +51,7 @@ struct ResizeRows {
   }
 };
 
-// Rows of kTo columns, each written at once.
+// Rows of kTo columns, each written with one access.
 template <class From, class To, int kTo>
 struct ResizeShortRows {
   const From* from;
@@ -103,8 +103,8 @@ struct AddToF32 {
   }
 };
 
-// One slow division tells the channel of a thread's first element; the divisor's numbers end at
-// 2³¹.
+// One slow division finds the channel of a thread's first element, because Divisor is limited to
+// numbers below 2³¹.
 template <class T>
 struct ScaleBytes {
   const std::uint8_t* x;

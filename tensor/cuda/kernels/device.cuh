@@ -1,4 +1,4 @@
-// What the kernels share: numbers by the vector, indices without slow divisions, launches.
+// What the kernels share: vectors of numbers, fast division, launches.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -13,7 +13,7 @@ namespace tandem::cuda {
 
 using bf16 = __nv_bfloat16;
 
-// ---- N numbers that are loaded and stored at once, aligned to their size ----
+// ---- N numbers that are loaded and stored together, aligned to their size ----
 template <class T, int N>
 struct Vector;
 template <int N>
@@ -63,7 +63,7 @@ __device__ inline void to_floats(const Vector<bf16, N>& vector, float (&values)[
   }
 }
 
-// Rounds to the nearest, ties to even.
+// Rounds to nearest, ties to even.
 template <class T, int N>
 __device__ inline Vector<T, N> from_floats(const float (&values)[N]) {
   Vector<T, N> vector;
@@ -82,7 +82,7 @@ __device__ inline Vector<T, N> from_floats(const float (&values)[N]) {
   return vector;
 }
 
-// N numbers of type T as floats. N may be more than what one access takes.
+// N numbers of type T as floats. N may exceed the width of one access.
 template <int N, class T>
 __device__ inline void load_floats(const T* from, float (&values)[N]) {
   constexpr int kStep = N < kWidest<T> ? N : kWidest<T>;
@@ -120,7 +120,7 @@ __host__ __device__ constexpr T parts(T whole, T part) {
   return (whole + part - 1) / part;
 }
 
-// Division of numbers below 2³¹ by a number that is known before the launch: a multiplication.
+// Division by a number that is known before the launch, as a multiplication. For numbers below 2³¹.
 class Divisor {
  public:
   Divisor() = default;
@@ -129,7 +129,7 @@ class Divisor {
     const std::uint64_t rest = (std::uint64_t{1} << shift_) - divisor_;
     factor_ = static_cast<unsigned>((rest << 32) / divisor_ + 1);
   }
-  // Makes `number` its remainder and returns the quotient.
+  // Replaces `number` by its remainder and returns the quotient.
   __device__ unsigned divide(unsigned& number) const {
     const unsigned quotient = (__umulhi(number, factor_) + number) >> shift_;
     number -= quotient * divisor_;
@@ -142,7 +142,7 @@ class Divisor {
 };
 
 // ---- Launches ----
-// To be called after every launch.
+// Call this after every launch.
 inline void check_launch(const char* kernel) {
   const cudaError_t status = cudaGetLastError();
   if (status != cudaSuccess)
@@ -159,14 +159,15 @@ void with_type(Type type, F&& f) {
     f.template operator()<float>();
 }
 
-// Blocks for `items`, so many to a block, but no more than `per_multiprocessor` of them.
+// The number of blocks for `items` at `per_block` each, at most `per_multiprocessor` per
+// multiprocessor.
 inline int grid_size(const Queue& on, std::int64_t items, std::int64_t per_block,
                      int per_multiprocessor) {
   const std::int64_t most = static_cast<std::int64_t>(on.multiprocessors) * per_multiprocessor;
   return static_cast<int>(std::clamp<std::int64_t>(parts(items, per_block), 1, most));
 }
 
-// Calls f(first row, rows) for pieces in which `per_row` items a row can be numbered below 2³¹.
+// Calls f(first row, rows) for pieces whose items, `per_row` per row, number less than 2³¹.
 template <class F>
 void for_each_piece(std::int64_t rows, std::int64_t per_row, F&& f) {
   constexpr std::int64_t kMost = (std::int64_t{1} << 31) - 1024;
@@ -178,14 +179,14 @@ void for_each_piece(std::int64_t rows, std::int64_t per_row, F&& f) {
 }
 
 inline int* counters(const Queue& on) { return static_cast<int*>(on.scratch); }
-// Scratch behind the counters.
+// The scratch memory after the counters.
 template <class T>
 T* partials(const Queue& on) {
   return reinterpret_cast<T*>(static_cast<int*>(on.scratch) + kCounters);
 }
 
-// Whether the calling block is the last of `blocks` to get here; it sees what the others have
-// written before, and leaves the counter zero. To be called by all threads of a block.
+// Whether the calling block is the last of `blocks` to arrive. It then sees all that the others
+// have written before, and resets the counter to zero. All threads of a block must call it.
 __device__ inline bool is_last_block(int* counter, int blocks) {
   __shared__ bool last;
   __threadfence();
@@ -203,8 +204,8 @@ __device__ inline bool is_last_block(int* counter, int blocks) {
 inline constexpr int kThreads = 256;
 inline constexpr int kInFlight = 4;  // vectors that a thread loads before it stores the first
 
-// `f.load<N>(i)` gives what is needed of the elements i … i + N - 1, and `f.put<N>(i, loaded)`
-// writes them. No element depends on another's, so outputs may be inputs.
+// `f.load<N>(i)` loads what is needed for the elements i … i + N - 1, and `f.put<N>(i, loaded)`
+// writes them. Elements are independent, so outputs may be inputs.
 template <int N, class F>
 __global__ void __launch_bounds__(kThreads)
     each_kernel(F f, std::int64_t count, int vectors_per_thread) {
@@ -232,7 +233,8 @@ template <int N, class F>
 void each(const Queue& on, const char* name, std::int64_t count, const F& f) {
   if (count == 0) return;
   const std::int64_t vectors = count / N;
-  // Few elements are spread over many threads; many give each thread several loads to wait for.
+  // Few elements are spread over many threads. With many elements, each thread has several loads in
+  // flight.
   const bool few = vectors <= static_cast<std::int64_t>(on.multiprocessors) * 2048;
   const int vectors_per_thread = few ? 1 : kInFlight;
   const std::int64_t blocks = std::max<std::int64_t>(

@@ -47,7 +47,7 @@ struct Add {
   }
 };
 
-// Every operation rounds by itself, as on the CPU.
+// Every operation is rounded separately, as on the CPU.
 template <class T>
 struct WeightedSum {
   float alpha, beta;
@@ -123,8 +123,8 @@ struct ReluGradient {
   }
 };
 
-// As Random::split(stream) of the Random with this key. A random number's two halves decide about
-// two neighbours, the high half about the first.
+// Same as Random::split(stream) of the Random with this key. The two halves of a random number
+// decide on two neighbours, the high half on the first.
 template <class T, bool kAccumulate>
 struct DropoutOf {
   const std::uint64_t* step_key;

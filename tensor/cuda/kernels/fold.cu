@@ -5,7 +5,7 @@ namespace {
 
 constexpr int kMostChannels = 512;
 
-// A block folds one row of an image. Where a channel comes from is the same in all pixels.
+// A block folds one row of an image. The channels' sources are the same for all pixels.
 template <class T, int N>
 __global__ void __launch_bounds__(kThreads) fold_kernel(Fold f, const T* x, T* folded) {
   __shared__ int from_row[kMostChannels], from_offset[kMostChannels], from_column[kMostChannels];

@@ -5,7 +5,7 @@
 namespace tandem::cuda {
 namespace {
 
-// N winners: places in a window, a byte each.
+// N winners: positions in a window, one byte each.
 template <int N>
 struct alignas(N) Winners {
   std::uint8_t at[N];
@@ -27,7 +27,7 @@ __device__ unsigned winner(const Winners<N>& winners, int k) {
     return winners.quads[k / 4] >> (k % 4 * 8) & 0xffU;
 }
 
-// The largest so far: the first of equals, but a NaN replaces whatever was there.
+// The largest so far: the first of equals, but NaN replaces any number.
 template <class T, int N>
 struct Best {
   float value[N];
@@ -58,7 +58,7 @@ struct Best {
   }
 };
 
-// The same by pairs, where single numbers would keep the arithmetic busier than the memory.
+// The same in pairs; single numbers would make it compute-bound.
 template <>
 struct Best<bf16, 8> {
   unsigned value[4], place[4];
@@ -84,7 +84,7 @@ struct Best<bf16, 8> {
   }
 };
 
-// kWindow is the window, or 0 for any.
+// kWindow is the window's size, or 0 for any size.
 template <class T, int N, int kWindow>
 __global__ void __launch_bounds__(kThreads)
     max_pool_kernel(Pooling pool, Places places, unsigned threads, const T* x, T* y,
@@ -123,8 +123,8 @@ __global__ void __launch_bounds__(kThreads)
   *reinterpret_cast<Winners<N>*>(winners + out) = best.winners();
 }
 
-// A thread has the kStride x kStride pixels which, counted from the padding's edge, begin at
-// (row, column)·kStride: the same few windows see them all.
+// A thread has the kStride x kStride pixels that begin at (row, column)·kStride, counted from the
+// edge of the padding. The same few windows cover them all.
 template <class T, int N, int kWindow, int kStride>
 __global__ void __launch_bounds__(kThreads, 2)
     max_pool_gradient_kernel(Pooling pool, Places places, unsigned threads,
@@ -139,7 +139,7 @@ __global__ void __launch_bounds__(kThreads, 2)
 #pragma unroll
     for (int j = 0; j < kSeeing; ++j) {
       const int row = at.row - (kSeeing - 1) + i, column = at.column - (kSeeing - 1) + j;
-      memset(&won[i][j], 0xff, N);  // no place in a window
+      memset(&won[i][j], 0xff, N);  // not a position in a window
       gradient[i][j] = {};
       if (row < 0 || row >= pool.out_height || column < 0 || column >= pool.out_width) continue;
       const std::int64_t out = pool.out(at.image, row, column) + at.vector * N;
@@ -170,7 +170,7 @@ __global__ void __launch_bounds__(kThreads, 2)
     }
 }
 
-// Any window and stride; a thread has one pixel.
+// Any window and stride. A thread has one pixel.
 template <class T, int N>
 __global__ void __launch_bounds__(kThreads)
     max_pool_gradient_any_kernel(Pooling pool, Places places, unsigned threads,

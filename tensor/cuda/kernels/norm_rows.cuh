@@ -1,10 +1,9 @@
 // How the kernels of batch normalisation walk over rows of channels.
 //
-// A thread keeps V neighbouring channels, 16 bytes of a row, and goes down the rows, so that what
-// is known per channel stays in registers. The channels of a block (blockIdx.y) are a slab: `width`
-// groups of V; its threads are `lanes` rows of such groups. A block takes chunks of lanes·unroll
-// rows in turns with the other blocks of its slab (blockIdx.x). Where channels are no multiple of
-// 8, V is 1.
+// A thread has V neighbouring channels, 16 bytes of a row, and walks down the rows, so that the
+// values per channel stay in registers. The channels of a block (blockIdx.y) are a slab: `width`
+// groups of V. Its threads form `lanes` rows of such groups. The blocks of a slab (blockIdx.x) take
+// turns with chunks of lanes·unroll rows. If the number of channels is not a multiple of 8, V is 1.
 #pragma once
 
 #include <cstring>
@@ -14,7 +13,7 @@
 
 namespace tandem::cuda {
 
-// A load of what nobody reads again soon: it makes room in the cache first.
+// Loads what is not read again soon, so that it leaves the cache first.
 template <int N, class T>
 __device__ __forceinline__ Vector<T, N> load_last(const T* from) {
   using Word = std::conditional_t<N * sizeof(T) == 16, uint4,
@@ -38,8 +37,7 @@ __device__ __forceinline__ void put_floats(T* to, float (&values)[N], bool accum
   store_floats<N>(to, values);
 }
 
-// The one place that says what z is, as z = x·scale + shift: backward must find the bits of
-// forward.
+// The only definition of z, as z = x·scale + shift: backward must reproduce forward's bits.
 __device__ __forceinline__ float scale_of(float weight, float inverse_deviation) {
   return __fmul_rn(weight, inverse_deviation);
 }
@@ -68,12 +66,12 @@ __device__ __forceinline__ void load_scale_and_shift(const ChannelNorm& norm, in
 struct RowWalk {
   std::int64_t rows, chunks;
   int channels;
-  int width;  // groups of V channels in a slab; even where V is below 8, for pairs of threads
-  int lanes;  // rows that a block's threads are on at a time
+  int width;  // groups of V channels in a slab; even if V is below 8, for pairs of threads
+  int lanes;  // rows that a block processes at a time
 
-  // Calls body.template operator()<kFull>(row) for this thread's first row of every chunk; the
-  // others follow at distances of `lanes`. Unless kFull, some of them may be past the end. Threads
-  // of a block walk together.
+  // Calls body.template operator()<kFull>(row) for this thread's first row of every chunk. Its
+  // other rows follow at distances of `lanes`. Without kFull, some of them may be past the end. The
+  // threads of a block walk in step.
   template <int kUnroll, bool kFromEnd, class Body>
   __device__ __forceinline__ void each_chunk(int lane, Body&& body) const {
     const int chunk_rows = lanes * kUnroll;
@@ -87,7 +85,7 @@ struct RowWalk {
   }
 };
 
-// Where a thread is in its block.
+// A thread's position in its block.
 template <int V>
 struct Place {
   __device__ __forceinline__ explicit Place(const RowWalk& walk)
@@ -106,7 +104,7 @@ struct RowLaunch {
 };
 
 // `slab`: the most channels of a block, a multiple of 8 and at most `threads`. `blocks`: how many
-// the device runs at a time.
+// the device runs at once.
 template <int V>
 RowLaunch plan_rows(std::int64_t rows, std::int64_t channels, int threads, int unroll, int slab,
                     int blocks) {

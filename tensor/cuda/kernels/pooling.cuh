@@ -1,12 +1,12 @@
-// Windows over [n, h, w, c]: every thread has a vector of channels. Backward gathers: whoever
-// writes a pixel of dx looks at the windows that see it.
+// Windows over [n, h, w, c]. Each thread has a vector of channels. Backward gathers: the thread
+// that writes a pixel of dx reads the windows that cover it.
 #pragma once
 
 #include "tensor/cuda/kernels/device.cuh"
 
 namespace tandem::cuda {
 
-// A PoolShape's numbers as integers that are fast on a GPU.
+// A PoolShape's numbers as 32-bit integers, which are fast on a GPU.
 struct Pooling {
   explicit Pooling(const PoolShape& shape)
       : height(static_cast<int>(shape.height)),
@@ -26,12 +26,12 @@ struct Pooling {
   __device__ std::int64_t out(int image, int row, int column) const {
     return ((static_cast<std::int64_t>(image) * out_height + row) * out_width + column) * channels;
   }
-  // Pixels that a window at `position` averages along one side: those of the padding count.
+  // Pixels that a window at `position` averages along one side, padding included.
   __device__ int pixels(int position, int size) const {
     const int start = position * stride - padding;
     return min(start + window, size + padding) - start;
   }
-  // The windows [first, end) along one side that see `pixel`.
+  // The windows [first, end) along one side that cover `pixel`.
   __device__ int first_seeing(int pixel) const {
     return pixel + padding < window ? 0 : (pixel + padding - window) / stride + 1;
   }
@@ -40,7 +40,7 @@ struct Pooling {
   }
 };
 
-// Numbers the threads of a launch: the channels' vectors first, then the rows of a band, its
+// Numbers the threads of a launch: the vectors of channels first, then the rows of a band, its
 // columns, the bands. So a block has a patch of an image, and neighbours share what they read.
 class Places {
  public:
@@ -56,7 +56,7 @@ class Places {
   struct Place {
     int image, row, column, vector;
   };
-  // The calling thread's place; false where there is nothing to do.
+  // The calling thread's place; false if it has none.
   __device__ bool find(unsigned threads, Place& place) const {
     unsigned vector = blockIdx.x * kThreads + threadIdx.x;
     if (vector >= threads) return false;
@@ -77,8 +77,8 @@ class Places {
   std::int64_t per_image_;
 };
 
-// Calls launch(first image, threads, blocks) for all images, in one piece unless there are too
-// many.
+// Calls launch(first image, threads, blocks) for all images: once, or several times if there are
+// too many.
 template <class F>
 void for_images(std::int64_t images, const Places& places, const char* name, F&& launch) {
   for_each_piece(images, places.per_image(), [&](std::int64_t first, std::int64_t count) {
@@ -88,7 +88,7 @@ void for_images(std::int64_t images, const Places& places, const char* name, F&&
   });
 }
 
-// The type, and how many channels a thread has.
+// Calls f with the type and the number of channels per thread.
 template <class F>
 void with_vectors(Type type, std::int64_t channels, F&& f) {
   with_type(type, [&]<class T>() {

@@ -2,7 +2,7 @@
 //
 //   y = x·s^-beta      dx = dy·s^-beta - 2·beta·alpha/size · x · Σ dy·x·s^(-beta-1)
 //
-// where the last sum is over the channels that see x: c - after … c + before.
+// where the last sum is over the channels that depend on x: c - after … c + before.
 #include "tensor/cuda/kernels/device.cuh"
 
 namespace tandem::cuda {
@@ -19,7 +19,7 @@ struct Norm {
   int before, after;
   float alpha, beta, k;
 
-  // s^-beta; two square roots are faster than a power. They are right but for the last bit.
+  // s^-beta. Two square roots are faster than a power, and exact up to the last bit.
   __device__ float power(float s) const {
     if (beta != 0.75F) return powf(s, -beta);
     const float root = rsqrtf(s);
@@ -29,7 +29,7 @@ struct Norm {
   }
 };
 
-// ---- Five channels, everybody's window: a thread has N channels and kHalo at either side ----
+// ---- Five channels, the usual window: a thread has N channels and kHalo on either side ----
 constexpr int kSize = 5, kHalf = kSize / 2, kHalo = kSize - 1;
 
 // Channels first - kHalo … first + N + kHalo - 1 of a row, zeros beyond its ends.
@@ -47,7 +47,7 @@ __device__ void load_with_halo(const T* row, int first, int channels,
   for (int k = 0; k < kHalo; ++k) values[k] = left[k], values[kHalo + N + k] = right[k];
 }
 
-// The thread's row and first channel; false where there is none.
+// The thread's row and first channel; false if it has none.
 template <int N>
 __device__ bool find(Divisor vectors, unsigned threads, unsigned& row, int& first) {
   unsigned vector = blockIdx.x * kThreads + threadIdx.x;

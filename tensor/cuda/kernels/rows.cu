@@ -33,16 +33,16 @@ struct AddBias {
 };
 
 constexpr int kSumThreads = 512;
-constexpr int kSumBlocks = 2;  // on a multiprocessor
+constexpr int kSumBlocks = 2;  // per multiprocessor
 
-// Where a block sums: column tile blockIdx.x, rows [blockIdx.y · rows_per_split, …).
+// The part that a block sums: column tile blockIdx.x, rows [blockIdx.y · rows_per_split, …).
 struct SumPlan {
   std::int64_t rows, columns, rows_per_split;
   int lane_bits, tiles, splits;
   bool accumulate;
 };
 
-// The last block of a tile adds up what all of them have left in `partial`, in their order.
+// The last block of a tile adds up all partial sums of `partial`, in order.
 template <int kShared>
 __device__ float total_of_splits(const SumPlan& plan, int width, const float* partial,
                                  float* shared) {
@@ -66,7 +66,7 @@ __device__ float total_of_splits(const SumPlan& plan, int width, const float* pa
   return total;
 }
 
-// With kMasked, x becomes 0 where y <= 0, and goes to `masked` too, which may be x.
+// With kMasked, x is set to 0 where y <= 0 and also written to `masked`, which may be x.
 template <class T, int N, bool kMasked>
 __global__ void __launch_bounds__(kSumThreads, kSumBlocks)
     column_sums_kernel(SumPlan plan, const T* x, const T* y, T* masked, float* sums, int* counters,
@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(kSumThreads, kSumBlocks)
   const std::int64_t begin = blockIdx.y * plan.rows_per_split,
                      end = min(plan.rows, begin + plan.rows_per_split);
   const int step = kSumThreads >> plan.lane_bits;
-  constexpr int kRows = kMasked && N == 8 ? 3 : 4;  // in flight: as many as registers hold
+  constexpr int kRows = kMasked && N == 8 ? 3 : 4;  // loads in flight, limited by registers
   float sum[N] = {};
   if (column < plan.columns) {
     std::int64_t row = begin + thread / lanes;
@@ -123,13 +123,13 @@ __global__ void __launch_bounds__(kSumThreads, kSumBlocks)
 
 template <class T, int N>
 SumPlan plan_sums(const Queue& on, std::int64_t rows, std::int64_t columns, bool accumulate) {
-  constexpr int kRowsWorthASplit = 8;  // of a thread
+  constexpr int kRowsWorthASplit = 8;  // per thread
   const std::int64_t vectors = columns / N;
   SumPlan plan = {};
   plan.rows = rows;
   plan.columns = columns;
   plan.accumulate = accumulate;
-  // Few rows are done at once, in narrow tiles of whole cache lines. Many need wide tiles.
+  // Few rows are summed in one go, in narrow tiles of whole cache lines. Many rows need wide tiles.
   const int line_lanes = std::min(32, 128 / (N * static_cast<int>(sizeof(T))));
   plan.lane_bits = lane_bits_for<N>(vectors, line_lanes);
   if (rows > kRowsWorthASplit * (kSumThreads >> plan.lane_bits))

@@ -1,4 +1,5 @@
-// Every operation rounds by itself, in the CPU's order: the same steps on both give the same bits.
+// Every operation is rounded separately, in the CPU's order, so that CPU and GPU give the same
+// bits.
 #include "tensor/cuda/kernels/device.cuh"
 
 namespace tandem::cuda {

@@ -1,4 +1,4 @@
-// A row of logits belongs to a group of threads: part of a warp, a warp or a block.
+// Each row of logits is processed by a group of threads: part of a warp, a warp or a block.
 #include <cmath>
 
 #include "tensor/cuda/kernels/device.cuh"
@@ -6,7 +6,7 @@
 namespace tandem::cuda {
 namespace {
 
-// `combine` of the values of a group's threads, known to all of them.
+// Combines the values of a group's threads. All of them get the result.
 template <int kGroup, class T, class Combine>
 __device__ T reduce(T value, Combine combine) {
 #pragma unroll
@@ -14,7 +14,7 @@ __device__ T reduce(T value, Combine combine) {
     value = combine(value, __shfl_xor_sync(0xffffffffU, value, offset));
   if constexpr (kGroup > 32) {
     __shared__ T warps[kGroup / 32];
-    __syncthreads();  // all have read what was there before
+    __syncthreads();  // all have read the previous values
     if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = value;
     __syncthreads();
     value = warps[0];
@@ -37,7 +37,7 @@ struct Smallest {
   __device__ int operator()(int a, int b) const { return min(a, b); }
 };
 
-// The sum of a block's values, right in thread 0.
+// The sum of a block's values. Only thread 0 has the result.
 __device__ double block_sum(double value) {
   __shared__ double warps[32];
   value = reduce<32>(value, Sum{});
@@ -49,7 +49,7 @@ __device__ double block_sum(double value) {
   return value;
 }
 
-// Makes `value` the sum of those of all threads of all blocks, in the one thread that is told so.
+// Sums `value` over all threads of all blocks. Returns true in the one thread that has the result.
 __device__ bool grid_sum(double& value, int* counter, double* partial) {
   value = block_sum(value);
   if (gridDim.x == 1) return threadIdx.x == 0;
@@ -62,7 +62,8 @@ __device__ bool grid_sum(double& value, int* counter, double* partial) {
   return threadIdx.x == 0;
 }
 
-// Groups that have no row any more repeat the last one, as threads of a warp must stay together.
+// Groups without a row of their own repeat the last one, because the threads of a warp must stay in
+// step.
 template <int kGroup>
 struct Rows {
   std::int64_t rows;
@@ -70,7 +71,7 @@ struct Rows {
   int lane = static_cast<int>(threadIdx.x) % kGroup;
   int slot = static_cast<int>(threadIdx.x) / kGroup;
 
-  // Calls f(row, whether it is this group's own).
+  // Calls f(row, whether the row is this group's own).
   template <class F>
   __device__ void each(F&& f) const {
     const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * per_block;
@@ -120,7 +121,7 @@ __global__ void __launch_bounds__(1024)
     for (int c = all.lane; c < classes; c += kGroup)
       probabilities[row * classes + c] = expf(number_at(x + c) - largest) * inverse;
     if (all.lane != 0) return;
-    // Relative to the largest logit, so that large ones cost no precision.
+    // Relative to the largest logit, so that large logits lose no precision.
     const double log_sum = logf(sum), here = log_sum - (at_label - largest);
     total += smoothing == 0
                  ? here
@@ -130,8 +131,8 @@ __global__ void __launch_bounds__(1024)
   if (grid_sum(total, counter, partial)) *loss = static_cast<float>(scale * total);
 }
 
-// The largest of equals is the first; a NaN is the largest if it is the first, else it is ignored,
-// as std::max_element has it.
+// Of equal values the first is the largest. A NaN is the largest if it comes first; otherwise it is
+// ignored, as in std::max_element.
 template <class T, int kGroup>
 __global__ void __launch_bounds__(1024)
     count_correct_kernel(const T* logits, const std::int32_t* labels, std::int64_t rows,
@@ -173,7 +174,7 @@ struct SoftmaxGradient {
     Vector<float, N> probabilities;
     Vector<T, N> old;
     float scale;
-    std::int64_t label;  // counted from the first of the elements
+    std::int64_t label;  // relative to the first of the elements
   };
   template <int N>
   __device__ Operands<N> load(std::int64_t i) const {
@@ -212,7 +213,7 @@ void with_groups(const Queue& on, std::int64_t rows, std::int64_t classes, F&& f
     f.template operator()<256>(grid_size(on, rows, 1, kBlocks), 256);
   } else if (classes > 32) {
     f.template operator()<32>(grid_size(on, rows, 8, kBlocks), 256);
-  } else if (rows <= 256) {  // one block has nobody to wait for
+  } else if (rows <= 256) {  // one block need not wait for others
     const auto threads = static_cast<int>(std::clamp<std::int64_t>(rows * kSmall, 32, 1024));
     f.template operator()<kSmall>(1, parts(threads, 32) * 32);
   } else {

@@ -3,8 +3,8 @@
 namespace tandem::cuda {
 namespace {
 
-// The windows of a row of pixels, in vectors of 16 bytes: what a window has of one row of x lies
-// there as it does here.
+// The windows of a row of pixels, in vectors of 16 bytes. A window's part of one row of x is
+// contiguous in both.
 struct WindowRow {
   Divisor per_window, per_run;    // vectors of a window, and of its part in a row of x
   unsigned vectors;               // of all windows
@@ -12,7 +12,7 @@ struct WindowRow {
   unsigned out_height, x_height;
 };
 
-// A block writes the windows of one row. Its reads of x overlap and stay in the cache.
+// A block writes the windows of one row. Its reads of x overlap and hit the cache.
 __global__ void __launch_bounds__(kThreads)
     unroll_kernel(WindowRow row, const uint4* x, uint4* windows) {
   const unsigned image = blockIdx.x / row.out_height, top = blockIdx.x % row.out_height;
