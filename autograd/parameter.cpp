@@ -45,7 +45,7 @@ ParameterSet::ParameterSet(const std::vector<Named>& named, const Device& device
   std::set<std::string> names;
   std::int64_t flat_count = 0;
   for (const auto& [name, p] : named) {
-    require(p->index < 0, "parameter {} belongs to a set already", name);
+    require(p->index < 0, "parameter {} already belongs to a set", name);
     require(names.insert(name).second, "two parameters are named {}", name);
     p->name = name;
     p->index = static_cast<std::int64_t>(all_.size());
@@ -90,7 +90,7 @@ void ParameterSet::visit(State& state) {
 
 void ParameterSet::set_gradients(Tensor gradients) {
   require(gradients.count() == values_.count() && gradients.dtype() == values_.dtype(),
-          "a gradient of {} {} is not like the parameters", gradients.count(),
+          "a gradient of {} {} does not match the parameters", gradients.count(),
           name_of(gradients.dtype()));
   gradients_ = std::move(gradients);
   for (Parameter* p : trained_) p->gradient = gradients_.view(p->offset, p->shape);

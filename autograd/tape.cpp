@@ -29,7 +29,7 @@ int Tape::append(Node node) {
 
 Tape::Node& Tape::node_at(int index) {
   require(index >= 0 && static_cast<std::size_t>(index) < nodes_.size(),
-          "value {} is not on the tape: it belongs to a step that is over", index);
+          "value {} is not on the tape: it belongs to an earlier step", index);
   return nodes_[static_cast<std::size_t>(index)];
 }
 
@@ -91,7 +91,7 @@ void Tape::backward(const Var& loss, const ParameterSet& parameters) {
   add_gradient(loss.node, one_.reshape(loss.value.shape()));
 
   while (!nodes_.empty()) {
-    // Taken off the tape before it runs; what it alone still held is given back when it has run.
+    // Moved off the tape before it runs. What only it still held is freed when it has run.
     Node node = std::move(nodes_.back());
     nodes_.pop_back();
     if (Parameter* p = node.parameter) {

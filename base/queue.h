@@ -15,8 +15,7 @@ namespace tandem {
 template <class T>
 class Queue {
  public:
-  // Behind the end of a queue that is closed, the item is dropped: who takes must not mistake it
-  // for the one that failed.
+  // An item put into a closed queue is dropped: take() must not return it in place of the failure.
   void put(T item) {
     shared_.change([&](State& state) {
       if (!state.closed) state.items.push_back(std::move(item));

@@ -6,7 +6,7 @@
 namespace tandem {
 namespace {
 
-// Moves the image by (down, right) pixels; what comes in from outside is black.
+// Shifts the image by (down, right) pixels. New pixels are black.
 void shift(std::span<std::uint8_t> pixels, const Shape& shape, std::int64_t down,
            std::int64_t right) {
   thread_local std::vector<std::uint8_t> before;

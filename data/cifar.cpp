@@ -44,8 +44,8 @@ void read_file(const fs::path& path, int classes, Half& half) {
       throw UserError("cannot read {}: it ends after {} of {} images", path.string(), i, records);
     const std::uint8_t label = buffer[label_bytes - 1];
     if (label >= classes)
-      throw UserError("{}: the label of image {} is {}, not one of 0 to {}", path.string(), i,
-                      label, classes - 1);
+      throw UserError("{}: the label of image {} is {}, not 0 to {}", path.string(), i, label,
+                      classes - 1);
     half.labels.push_back(label);
     const std::uint8_t* planes = buffer.data() + label_bytes;
     const std::size_t at = half.pixels.size();
@@ -91,7 +91,8 @@ DataSplit load_cifar(int classes, const fs::path& folder) {
                           : Files{"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
                                   "data_batch_4.bin", "data_batch_5.bin"};
   const Files test = {classes == 100 ? "test.bin" : "test_batch.bin"};
-  auto train_half = load_half(folder, classes, train);  // first, so that its faults are named first
+  auto train_half =
+      load_half(folder, classes, train);  // loaded first, so that its errors are reported first
   return make_split(std::move(train_half), load_half(folder, classes, test), folder.string());
 }
 
@@ -100,7 +101,7 @@ DataSplit open_cifar(int classes, const std::string& data) {
   if (!data.empty()) return load_cifar(classes, data);
   if (is_folder(name_of(classes))) return load_cifar(classes, name_of(classes));
   return synthetic(classes,
-                   fmt::format(" ({} is not here; `make data` fetches it)", name_of(classes)));
+                   fmt::format(" ({} does not exist; `make data` fetches it)", name_of(classes)));
 }
 
 }  // namespace tandem

@@ -86,7 +86,7 @@ Normalisation measure_normalisation(const InMemoryDataset& dataset) {
     const double mean = static_cast<double>(sum) / static_cast<double>(count);
     const double variance = static_cast<double>(squares) / static_cast<double>(count) - mean * mean;
     n.mean.push_back(static_cast<float>(mean / 255));
-    // An even channel has nothing to scale.
+    // A constant channel has nothing to scale.
     n.deviation.push_back(variance > 0 ? static_cast<float>(std::sqrt(variance) / 255) : 1.0F);
   }
   return n;

@@ -17,16 +17,16 @@
 namespace tandem {
 namespace {
 
-// What stb_image may still take for the image that this thread decodes. A file of some kilobytes
-// can be made to unfold into gigabytes; this is where it ends.
+// The memory that stb_image may still allocate for the image that this thread decodes. A crafted
+// file of a few kilobytes could expand to gigabytes; this limit stops it.
 struct DecodingMemory {
   std::size_t left = 0;
   bool refused = false;
-  std::size_t missing = 0;  // bytes that the system did not have
+  std::size_t missing = 0;  // bytes that the system could not provide
 };
 thread_local DecodingMemory t_memory;
 
-// Every piece begins with its size.
+// Every block begins with its size.
 constexpr std::size_t kSizeBytes = alignof(std::max_align_t);
 
 std::size_t size_of(const void* piece) {
@@ -35,7 +35,7 @@ std::size_t size_of(const void* piece) {
   return size;
 }
 
-// As realloc.
+// Like realloc.
 void* reallocate(void* piece, std::size_t size) {
   const std::size_t before = piece ? size_of(piece) : 0;
   if (size > before && size - before > t_memory.left) {
@@ -53,7 +53,7 @@ void* reallocate(void* piece, std::size_t size) {
   return static_cast<std::byte*>(begin) + kSizeBytes;
 }
 
-// Also for images that outlive their decoding: the next one begins with a new allowance.
+// Also frees images that outlive their decoding: the next image begins with a new limit.
 void give_back(void* piece) {
   if (!piece) return;
   t_memory.left += size_of(piece);
@@ -63,7 +63,7 @@ void give_back(void* piece) {
 }  // namespace
 }  // namespace tandem
 
-// The one place where the library is compiled; its warnings are not ours.
+// The only place where the library is compiled. Its warnings are disabled.
 #define STB_IMAGE_IMPLEMENTATION
 #define STB_IMAGE_STATIC
 #define STBI_ONLY_JPEG
@@ -88,11 +88,11 @@ void give_back(void* piece) {
 namespace tandem {
 namespace {
 
-// The whole file, in memory that the thread keeps for the next one.
+// The whole file, in memory that the thread reuses for the next one.
 std::vector<std::uint8_t>& contents(const std::filesystem::path& path) {
   thread_local std::vector<std::uint8_t> bytes;
   const std::uint64_t size = regular_file_bytes(path);
-  if (size > INT_MAX / 2) throw UserError("{} is too large for an image", path.string());
+  if (size > INT_MAX / 2) throw UserError("{} is too large", path.string());
   struct Close {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
@@ -105,9 +105,9 @@ std::vector<std::uint8_t>& contents(const std::filesystem::path& path) {
   return bytes;
 }
 
-// More than any honest file needs. The most is taken by a PNG of four colours of 16 bits in seven
-// passes: 16 bytes a pixel to unfold it in (a power of two times the 8 that stb_image expects), 8
-// for the image and 4 for the longest pass. JPEG works in squares of up to 32 pixels.
+// More than any valid file needs. The worst case is an interlaced PNG of four 16-bit channels: 16
+// bytes per pixel to inflate it (a power of two times the 8 that stb_image expects), 8 for the
+// image and 4 for the longest pass. JPEG works in squares of up to 32 pixels.
 std::size_t allowance(const ImageHeader& header, std::size_t file_bytes) {
   constexpr std::size_t kBytesPerPixel = 32, kSquare = 32, kTables = 1 << 20;
   return kBytesPerPixel * (static_cast<std::size_t>(header.width) + kSquare) *
@@ -115,10 +115,10 @@ std::size_t allowance(const ImageHeader& header, std::size_t file_bytes) {
          2 * file_bytes + kTables;
 }
 
-// Four colours are cyan, magenta, yellow and black, all inverted. Adobe's marker says whether the
-// first three are coded as luminance and chrominance; without it they are not. Pillow and libjpeg
-// read them so. stb_image takes the fourth for transparency unless the marker is there and says 0
-// or 2.
+// Four channels are cyan, magenta, yellow and black, all inverted. Adobe's marker says whether the
+// first three are coded as luminance and chrominance; without the marker they are not. Pillow and
+// libjpeg do the same. stb_image takes the fourth channel for transparency unless the marker exists
+// and says 0 or 2.
 void mark_cmyk(std::vector<std::uint8_t>& bytes, const JpegHeader& header) {
   constexpr std::array<std::uint8_t, 16> kMarker{0xff, 0xee, 0, 14, 'A', 'd', 'o', 'b',
                                                  'e',  0,    0, 0,  0,   0,   0,   0};
@@ -136,11 +136,11 @@ Image decode(std::vector<std::uint8_t>& bytes, const std::string& name, std::int
   else if (is_png(bytes))
     static_cast<ImageHeader&>(header) = check_png(bytes);
   else
-    throw BrokenImage("it begins like neither");
+    throw BrokenImage("it does not begin like either of them");
   if (header.width < 1 || header.height < 1) throw BrokenImage("it has no pixels");
   if (header.width > max_pixels / header.height)
-    throw UserError("{} has {}x{} pixels, more than the {} that are allowed (see --max-pixels)",
-                    name, header.width, header.height, max_pixels);
+    throw UserError("{} has {}x{} pixels, more than the limit of {} (see --max-pixels)", name,
+                    header.width, header.height, max_pixels);
 
   t_memory = {.left = allowance(header, bytes.size())};
   int width = 0, height = 0;
@@ -151,10 +151,11 @@ Image decode(std::vector<std::uint8_t>& bytes, const std::string& name, std::int
   if (!image.pixels) {
     if (t_memory.missing > 0) throw OutOfMemory(t_memory.missing);
     const char* why = stbi_failure_reason();
-    throw BrokenImage(t_memory.refused ? fmt::format("{}x{} pixels do not need so much memory",
-                                                     header.width, header.height)
-                      : why            ? why
-                                       : "it is broken");
+    throw BrokenImage(t_memory.refused
+                          ? fmt::format("decoding takes too much memory for {}x{} pixels",
+                                        header.width, header.height)
+                      : why ? why
+                            : "it is broken");
   }
   image.height = height;
   image.width = width;

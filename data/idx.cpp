@@ -17,9 +17,9 @@ namespace tandem {
 namespace {
 
 constexpr std::uint8_t kUnsignedByte = 0x08;
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 32;  // the set is held in memory
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 32;  // the set must fit in memory
 
-// Reads plain and gzip files alike; zlib tells them apart.
+// Reads plain and gzip files; zlib tells them apart.
 class File {
  public:
   explicit File(const std::filesystem::path& path)
@@ -42,10 +42,11 @@ class File {
     }
   }
 
-  // The next `bytes` bytes. Memory is taken as they come: a gzip header may promise anything.
+  // The next `bytes` bytes. Allocates memory as they arrive, because a gzip header may claim any
+  // size.
   std::vector<std::uint8_t> read_vector(std::uint64_t bytes) {
     if (plain_ && bytes > file_bytes_)
-      throw UserError("{} is truncated: its header promises {} bytes, but it has {}", path_, bytes,
+      throw UserError("{} is truncated: its header says {} bytes, but it has {}", path_, bytes,
                       file_bytes_);
     constexpr std::uint64_t kPiece = 1 << 24;
     std::vector<std::uint8_t> all;
@@ -73,7 +74,7 @@ class File {
     const char* message = gzerror(file_.get(), &code);
     if (got >= 0 && (code == Z_OK || code == Z_STREAM_END)) return;
     if (code == Z_ERRNO) throw UserError("cannot read {}: {}", path_, std::strerror(errno));
-    if (code == Z_BUF_ERROR) throw UserError("{} is truncated: its gzip stream breaks off", path_);
+    if (code == Z_BUF_ERROR) throw UserError("{} is truncated: its gzip stream ends early", path_);
     throw UserError("{} is damaged: {}", path_, message);
   }
 
@@ -94,7 +95,7 @@ IdxFile read_idx(const std::filesystem::path& path, int rank) {
   file.read(magic);
   if (magic[0] != 0 || magic[1] != 0 || magic[2] != kUnsignedByte || magic[3] != rank)
     throw UserError(
-        "{} is not an IDX file of {}-dimensional bytes: its magic number is "
+        "{} is not an IDX file of bytes with {} dimensions: its magic number is "
         "{:02x}{:02x}{:02x}{:02x}, not 0000{:02x}{:02x}",
         file.path(), rank, magic[0], magic[1], magic[2], magic[3], kUnsignedByte, rank);
 
@@ -107,8 +108,7 @@ IdxFile read_idx(const std::filesystem::path& path, int rank) {
                                 std::uint64_t{size[2]} << 8 | size[3];
     idx.sizes.push_back(static_cast<std::int64_t>(value));
     if (__builtin_mul_overflow(bytes, value, &bytes) || bytes > kMostBytes)
-      throw UserError("{} promises more than {} bytes, the most that can be read", file.path(),
-                      kMostBytes);
+      throw UserError("{} claims more than {} bytes, which is the limit", file.path(), kMostBytes);
   }
   idx.bytes = file.read_vector(bytes);
   file.expect_end();

@@ -13,8 +13,8 @@ struct IdxFile {
   std::vector<std::uint8_t> bytes;  // elements are unsigned bytes
 };
 
-// Reads a file, plain or gzip, that must hold `rank` sizes and exactly the bytes they promise.
-// Anything else throws UserError with the path in it. Sizes are checked against the file's size
+// Reads a plain or gzip file, which must have `rank` sizes and exactly the bytes that they imply.
+// Otherwise throws UserError, which names the path. Sizes are checked against the file's size
 // before memory is allocated.
 IdxFile read_idx(const std::filesystem::path& path, int rank);
 

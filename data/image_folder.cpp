@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// e^x for |x| < 0.3, by + - * / alone, so that crops are the same everywhere.
+// e^x for |x| < 0.3, computed only with + - * /, so that crops are the same on every platform.
 double portable_exp(double x) {
   double sum = 1;
   for (int k = 12; k >= 1; --k) sum = 1 + x / k * sum;
@@ -33,7 +33,7 @@ void take_middle(const ImageView& image, std::int64_t size, std::span<std::uint8
   const std::int64_t scaled_side = size * 256 / 224, side = std::min(image.height, image.width);
   const std::int64_t height = image.height * scaled_side / side;
   const std::int64_t width = image.width * scaled_side / side;
-  const auto half = [](std::int64_t n) {  // an odd pixel goes to the even side, as in torchvision
+  const auto half = [](std::int64_t n) {  // rounds halves to even, as torchvision does
     return static_cast<std::int64_t>(std::nearbyint(static_cast<double>(n) / 2));
   };
   resize(image, height, width, {half(height - size), half(width - size), size, size}, out);
@@ -50,7 +50,7 @@ class ImageFolder : public Dataset {
         max_pixels_(options.max_pixels),
         skipped_(std::move(skipped)) {}
 
-  // What is in the folder and not in the set, in a line; empty if nothing is.
+  // One line about the files in the folder that are not in the set; empty if there are none.
   std::string left_out() const { return files_.left_out().text(folder_); }
 
   std::int64_t size() const override { return files_.size(); }
@@ -140,7 +140,7 @@ Window random_part(std::int64_t height, std::int64_t width, Random& random) {
 
 DataSplit open_image_folder(const std::string& folder, const ImageFolderOptions& options) {
   if (options.image_size < 1)
-    throw UserError("images cannot be {} pixels wide", options.image_size);
+    throw UserError("--image-size {} is not possible", options.image_size);
   const fs::path train = fs::path(folder) / "train", val = fs::path(folder) / "val";
   check_is_folder(folder, "the data folder");
   check_is_folder(train, "the folder of the training images");

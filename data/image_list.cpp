@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 
 bool is_image_name(const std::string& name) {
-  if (name.starts_with('.')) return false;  // other systems' notes on files
+  if (name.starts_with('.')) return false;  // metadata of other systems
   std::string extension = fs::path(name).extension().string();
   for (char& c : extension) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
@@ -45,23 +45,24 @@ std::vector<std::string> ImageList::classes_of(const fs::path& folder) {
 ImageList::ImageList(fs::path folder, const std::vector<std::string>& classes)
     : folder_(std::move(folder)), classes_(classes) {
   begins_.push_back(0);
-  names_in(folder_, [&](const fs::directory_entry& entry) {  // files beside the classes
+  names_in(folder_, [&](const fs::directory_entry& entry) {  // files next to the class folders
     if (!entry.is_directory()) left_out_.add(entry);
     return false;
   });
   for (const std::string& name : classes_of(folder_)) {
     const auto found = std::ranges::lower_bound(classes_, name);
     if (found == classes_.end() || *found != name)
-      throw UserError("{} is a class that the training images lack", (folder_ / name).string());
+      throw UserError("{} is a class that the training set does not have",
+                      (folder_ / name).string());
     const auto files = names_in(folder_ / name, [&](const fs::directory_entry& entry) {
-      // A link to nothing is a broken image, not none.
+      // A dangling link counts as a broken image, not as a missing one.
       const bool is_file = entry.is_regular_file() || !entry.exists();
       if (is_file && is_image_name(entry.path().filename().string())) return true;
       entry.is_directory() ? left_out_.add_folder(entry) : left_out_.add(entry);
       return false;
     });
     if (files.empty())
-      throw UserError("the folder {} has no images (.jpg, .jpeg or .png) in it",
+      throw UserError("the folder {} has no images (.jpg, .jpeg or .png)",
                       (folder_ / name).string());
     for (const std::string& file : files) {
       names_ += file;
@@ -69,8 +70,7 @@ ImageList::ImageList(fs::path folder, const std::vector<std::string>& classes)
       labels_.push_back(static_cast<std::int32_t>(found - classes_.begin()));
     }
   }
-  if (labels_.empty())
-    throw UserError("{} has no class folders with images in it", folder_.string());
+  if (labels_.empty()) throw UserError("{} has no class folders with images", folder_.string());
 }
 
 std::uint64_t ImageList::fingerprint() const {
@@ -78,7 +78,7 @@ std::uint64_t ImageList::fingerprint() const {
   hash = hash_of(std::as_bytes(std::span(labels_)), hash);
   constexpr std::int64_t kFiles = 16;
   for (std::int64_t i = 0; i < std::min(kFiles, size()); ++i) {
-    std::error_code error;  // a broken file is found where it is read
+    std::error_code error;  // a broken file is reported when it is read
     const std::uintmax_t bytes = fs::file_size(path(i * size() / std::min(kFiles, size())), error);
     hash = hash_of(std::as_bytes(std::span(&bytes, 1)), hash);
   }

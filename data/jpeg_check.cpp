@@ -25,14 +25,14 @@ enum Marker : std::uint8_t {
 
 using Bytes = std::span<const std::uint8_t>;
 
-// Lossless, hierarchical or with arithmetic coding.
+// Lossless, hierarchical or arithmetic-coded frames.
 bool is_other_frame(std::uint8_t marker) {
   return marker > kSof2 && marker <= 0xcf && marker != kDht && marker != 0xc8 && marker != 0xcc;
 }
 
 struct Component {
   std::uint8_t id = 0, quantization_table = 0;
-  bool scanned = false;  // from the first bit of its lowest frequency on
+  bool scanned = false;  // a scan has the first bits of its lowest frequency
 };
 
 class Walk {
@@ -40,7 +40,7 @@ class Walk {
   explicit Walk(Bytes file) : file_(file) {}
 
   JpegHeader run() {
-    at_ = 2;  // behind the start of the image
+    at_ = 2;  // after the start of the image
     for (std::uint8_t marker = next_marker(); marker != kEoi; marker = next_marker()) {
       if (is_other_frame(marker)) throw BrokenImage("its kind of JPEG is not supported");
       const Bytes segment = take_segment();
@@ -63,11 +63,11 @@ class Walk {
         case kApp14:
           take_adobe(segment);
           break;
-        default:  // comments and what is for others; stb_image refuses what it needs and lacks
+        default:  // comments and application data; stb_image refuses the rest if it needs it
           break;
       }
     }
-    if (header_.components == 0) throw BrokenImage("it ends before its image");
+    if (header_.components == 0) throw BrokenImage("it ends before its image data");
     for (int i = 0; i < header_.components; ++i)
       if (!components_[static_cast<std::size_t>(i)].scanned)
         throw BrokenImage("it lacks the data of a colour");
@@ -77,7 +77,7 @@ class Walk {
  private:
   static constexpr int kTables = 4;  // of each kind
 
-  // stb_image passes over other bytes before a marker until it has seen the frame header.
+  // stb_image skips other bytes before a marker until it has seen the frame header.
   std::uint8_t next_marker() {
     if (header_.components == 0)
       while (at_ < file_.size() && file_[at_] != 0xff) ++at_;
@@ -91,7 +91,7 @@ class Walk {
     const std::size_t room = file_.size() - at_;
     const std::size_t size = room < 2 ? 0 : number_at(file_.subspan(at_));
     if (size > room || room < 2) throw BrokenImage("it is cut off");
-    if (size < 2) throw BrokenImage("a segment of it has no size");
+    if (size < 2) throw BrokenImage("one of its segments has no size");
     const Bytes segment = file_.subspan(at_ + 2, size - 2);
     at_ += size;
     return segment;
@@ -129,7 +129,7 @@ class Walk {
       const int precision = s[0] >> 4, number = s[0] & 15;
       const std::size_t size = precision ? 129 : 65;
       if (precision > 1 || number >= kTables || s.size() < size)
-        throw BrokenImage("a quantization table of it is broken");
+        throw BrokenImage("one of its quantization tables is broken");
       quantization_[static_cast<std::size_t>(number)] = true;
       s = s.subspan(size);
     }
@@ -141,11 +141,11 @@ class Walk {
       throw BrokenImage("the header of a scan is broken");
     const Bytes spectrum = s.last(3);
     const bool has_lowest = spectrum[0] == 0;                    // frequency
-    const bool refines = progressive_ && spectrum[2] >> 4 != 0;  // what came before
+    const bool refines = progressive_ && spectrum[2] >> 4 != 0;  // an earlier scan
     for (std::size_t i = 0; i < s[0]; ++i) {
       const auto own = std::ranges::find(components_, s[1 + 2 * i], &Component::id);
       if (own - components_.begin() >= header_.components)
-        throw BrokenImage("a scan has a colour that the image lacks");
+        throw BrokenImage("a scan has a colour that the image does not have");
       const std::size_t dc = s[2 + 2 * i] >> 4, ac = s[2 + 2 * i] & 15;
       const bool needs_dc = has_lowest && !refines, needs_ac = !progressive_ || !has_lowest;
       if (dc >= kTables || ac >= kTables || (needs_dc && !huffman_[0][dc]) ||
@@ -157,7 +157,8 @@ class Walk {
     }
   }
 
-  // In a scan's data, 0xff is followed by 0 or is a restart; fill bytes of 0xff may come between.
+  // In a scan's data, 0xff is followed by 0 or is a restart marker. Fill bytes of 0xff may precede
+  // it.
   void skip_coded_data() {
     while (at_ < file_.size()) {
       const void* found = std::memchr(file_.data() + at_, 0xff, file_.size() - at_);
@@ -183,7 +184,7 @@ class Walk {
       header_.adobe_transform_at = static_cast<std::size_t>(s.data() - file_.data()) + 11;
   }
 
-  static constexpr const char* kBadHuffman = "a Huffman table of it is broken";
+  static constexpr const char* kBadHuffman = "one of its Huffman tables is broken";
 
   Bytes file_;
   std::size_t at_ = 0;

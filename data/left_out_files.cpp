@@ -59,7 +59,7 @@ std::string LeftOutFiles::text(const fs::path& folder) const {
 
   std::vector<std::string> parts;
   for (const auto& [ending, files] : most)
-    parts.push_back(ending.empty() ? fmt::format("{} without an ending", files)
+    parts.push_back(ending.empty() ? fmt::format("{} without an extension", files)
                                    : fmt::format("{} *{}", files, ending));
   if (others > 0) parts.push_back(fmt::format("{} others", others));
   if (in_folders_ > 0) parts.push_back(fmt::format("{} in sub-folders", in_folders_));

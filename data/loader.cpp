@@ -97,7 +97,8 @@ Loader::Claim Loader::claim(const std::stop_token& stop) {
     if (!failed_ && all_claimed()) open_slot();
   }
   if (failed_ || stop.stop_requested()) return {};
-  // Small shares, so that the threads are done at about the same time; but one thread needs none.
+  // Several threads take small shares, so that they finish at about the same time. One thread takes
+  // all.
   Slot& slot = newest();
   const std::size_t all = slot.samples.size(), threads = static_cast<std::size_t>(options_.threads);
   const std::size_t share = threads == 1 ? all : std::max<std::size_t>(1, all / (4 * threads));
@@ -106,7 +107,8 @@ Loader::Claim Loader::claim(const std::stop_token& stop) {
   return mine;
 }
 
-// Starts the next batch. It may be empty: the last of an epoch can be too short for all workers.
+// Starts the next batch. It may be empty: the last batch of an epoch can be too short for all
+// workers.
 void Loader::open_slot() {
   Slot& slot = slots_[(oldest_ + count_) % kAhead];
   ++count_;
@@ -156,8 +158,8 @@ void Loader::fill(Slot& slot, std::size_t i, std::span<std::uint8_t> pixels) con
       out[begin + k] = static_cast<float>(pixels[begin + k]) * scale_[k] + offset_[k];
 }
 
-// Samples are claimed in order, so whatever comes before a failed one has been claimed before it,
-// and the earliest failure is known when all that was claimed is finished.
+// Samples are claimed in order, so all samples before a failed one have been claimed too. The
+// earliest failure is known when all claimed samples are finished.
 void Loader::finish(const Claim& claim, std::exception_ptr failure, std::size_t failed) {
   std::unique_lock lock(mutex_);
   Slot& slot = *claim.slot;

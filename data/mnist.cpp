@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t kClasses = 10;
 
-// The file, plain or with .gz behind its name; an empty path if neither is there.
+// The path of the file, plain or with .gz appended; empty if neither exists.
 fs::path find(const fs::path& folder, const std::string& name) {
   for (const std::string& candidate : {name, name + ".gz"})
     if (std::error_code error; fs::exists(folder / candidate, error)) return folder / candidate;
@@ -39,12 +39,11 @@ std::shared_ptr<const InMemoryDataset> load_half(const fs::path& folder, const s
                     images.sizes[0], labels_path.string(), labels.sizes[0]);
   if (images.sizes[0] == 0) throw UserError("{} holds no images", images_path.string());
   if (images.sizes[1] != 28 || images.sizes[2] != 28)
-    throw UserError("{} holds images of {}x{} pixels; 28x28 are needed", images_path.string(),
+    throw UserError("{} holds images of {}x{} pixels, not 28x28", images_path.string(),
                     images.sizes[1], images.sizes[2]);
   for (std::size_t i = 0; i < labels.bytes.size(); ++i)
     if (labels.bytes[i] >= kClasses)
-      throw UserError("{}: label {} is {}, not one of 0 to 9", labels_path.string(), i,
-                      labels.bytes[i]);
+      throw UserError("{}: label {} is {}, not 0 to 9", labels_path.string(), i, labels.bytes[i]);
   return std::make_shared<InMemoryDataset>(Shape{28, 28, 1}, kClasses, std::move(images.bytes),
                                            std::move(labels.bytes));
 }
@@ -69,7 +68,7 @@ DataSplit open_mnist(const std::string& data) {
   for (const fs::path folder : {"datasets/mnist", "datasets/fashion-mnist"})
     if (is_folder(folder)) return load_mnist(folder);
   return synthetic(
-      " (neither datasets/mnist nor datasets/fashion-mnist is here; `make data` "
+      " (neither datasets/mnist nor datasets/fashion-mnist exists; `make data` "
       "fetches them)");
 }
 

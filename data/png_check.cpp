@@ -33,16 +33,16 @@ ImageHeader check_png(std::span<const std::uint8_t> file) {
     const auto checked = rest.subspan(4, 4 + size), contents = checked.subspan(4);
     const std::string_view name(reinterpret_cast<const char*>(checked.data()), 4);
     if (crc32_z(0, checked.data(), checked.size()) != number_at(rest.subspan(8 + size)))
-      throw BrokenImage("a checksum in it is wrong");
+      throw BrokenImage("one of its checksums is wrong");
     if (first) {
       if (name != "IHDR" || size != 13) throw BrokenImage("it does not begin with a PNG header");
       header = {.height = number_at(contents.subspan(4)), .width = number_at(contents)};
     }
     if (name == "IEND") return header;
-    // A capital means that a reader must know the chunk.
+    // A capital first letter marks a chunk that every reader must understand.
     const bool critical = (name[0] & 0x20) == 0;
     if (critical && name != "IHDR" && name != "PLTE" && name != "IDAT")
-      throw BrokenImage("it has a chunk that PNG does not know");
+      throw BrokenImage("it has an unknown critical chunk");
     rest = rest.subspan(12 + size);
   }
 }

@@ -10,20 +10,20 @@ namespace tandem {
 namespace {
 
 constexpr std::int64_t kChannels = 3;
-constexpr int kBits = 22;  // of a weight behind the point: 255 · 2^22 fits into 31 bits
+constexpr int kBits = 22;  // fractional bits of a weight: 255 · 2^22 fits into 31 bits
 constexpr std::int32_t kHalf = 1 << (kBits - 1);
 
-// The pixels of a row (or column) that make up those of the scaled one.
+// The weights of a row's (or column's) pixels in the scaled one.
 struct Taps {
   struct Pixel {
     std::int64_t first, count;
-    std::size_t weights;  // where its weights begin
+    std::size_t weights;  // index of its first weight
   };
   std::vector<Pixel> pixels;
   std::vector<std::int32_t> weights;
   std::vector<double> exact;
 
-  // Of pixels `first` … first+count-1 of `to`, when `from` pixels become `to`.
+  // For pixels `first` … first+count-1 of `to`, when `from` pixels are scaled to `to`.
   void plan(std::int64_t from, std::int64_t to, std::int64_t first, std::int64_t count) {
     pixels.clear();
     weights.clear();
@@ -51,7 +51,7 @@ std::uint8_t rounded(std::int32_t sum) {
   return static_cast<std::uint8_t>(std::clamp(sum >> kBits, 0, 255));
 }
 
-// Memory that a thread keeps for the next image.
+// Memory that a thread reuses for the next image.
 struct Scratch {
   Taps across, down;
   std::vector<std::uint8_t> rows;
@@ -97,7 +97,7 @@ void resize(const ImageView& view, std::int64_t height, std::int64_t width, cons
   across.plan(view.width, width, window.left, window.width);
   down.plan(view.height, height, window.top, window.height);
 
-  // First all rows that are needed are scaled, then the columns of the result.
+  // Scales all needed rows first, then the columns of the result.
   const auto row = static_cast<std::size_t>(window.width * kChannels);
   const std::int64_t first = down.pixels.front().first;
   const std::int64_t end = down.pixels.back().first + down.pixels.back().count;

@@ -16,7 +16,7 @@ struct Point {
 };
 using Stroke = std::vector<Point>;
 
-// The pen's way for each digit.
+// The pen strokes of each digit.
 const std::array<std::vector<Stroke>, 10>& strokes() {
   static const std::array<std::vector<Stroke>, 10> kStrokes = {{
       {{{.50, .10},
@@ -104,14 +104,15 @@ double distance_to_segment(Point p, Point a, Point b) {
   return std::sqrt(ex * ex + ey * ey);
 }
 
-// How one image differs from the drawing above.
+// How one image deviates from these strokes.
 struct Distortion {
   explicit Distortion(Random& random)
       : scale(random.uniform(0.75, 1.05)),
         slant(random.uniform(-0.25, 0.25)),
         shift{random.uniform(-0.09, 0.09), random.uniform(-0.09, 0.09)},
         pen(random.uniform(0.9, 1.9)) {
-    // A turn by up to 20°, from the tangent of half its angle: no trigonometry, same everywhere.
+    // A rotation by up to 20°, from the tangent of half its angle, which needs no trigonometry and
+    // is the same on every platform.
     const double t = random.uniform(-0.176, 0.176);
     cosine = (1 - t * t) / (1 + t * t);
     sine = 2 * t / (1 + t * t);

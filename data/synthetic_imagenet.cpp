@@ -29,8 +29,8 @@ class TintedNoise : public Dataset {
             "sample {} of {} cannot be read", index, count_);
     Random random = random_.split(static_cast<std::uint64_t>(index));
     const auto label = static_cast<std::int32_t>(random.below(1000));
-    // The three digits of the class tell how red, green and blue the image is. Noise below 128 and
-    // tints below 127 are added eight bytes at a time: none carries into the next.
+    // The three digits of the class determine how red, green and blue the image is. Noise below 128
+    // and tints below 127 are added eight bytes at a time; no sum carries into the next byte.
     const std::array digits = {label / 100, label / 10 % 10, label % 10};
     std::array<std::uint8_t, 24> tints{};  // of eight pixels
     for (std::size_t i = 0; i < tints.size(); ++i)
@@ -54,13 +54,13 @@ class TintedNoise : public Dataset {
 }  // namespace
 
 DataSplit synthetic_imagenet(std::int64_t image_size) {
-  if (image_size < 1) throw UserError("images cannot be {} pixels wide", image_size);
+  if (image_size < 1) throw UserError("--image-size {} is not possible", image_size);
   const unsigned cores = std::thread::hardware_concurrency();
   return {.train = std::make_shared<TintedNoise>(kTrain, image_size, 1),
           .test = std::make_shared<TintedNoise>(kTest, image_size, 2),
           .normalisation = imagenet_normalisation(),
-          .description = fmt::format("synthetic images of {0}x{0} pixels in 1000 classes, made to "
-                                     "measure speed",
+          .description = fmt::format("synthetic images of {0}x{0} pixels in 1000 classes, for "
+                                     "measuring speed",
                                      image_size),
           .loader_threads = static_cast<int>(std::clamp(cores / 2, 1U, 8U))};
 }

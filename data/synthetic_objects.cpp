@@ -18,7 +18,8 @@ struct Point {
   double x, y;
 };
 
-// Shapes fill about the unit circle. The distance to the edge, roughly: negative inside.
+// Shapes have about the size of the unit circle. The result is roughly the distance to the edge,
+// negative inside.
 double box(Point p, double half_width, double half_height) {
   return std::max(std::abs(p.x) - half_width, std::abs(p.y) - half_height);
 }
@@ -64,7 +65,7 @@ Colour faded(const Colour& colour, double saturation, double brightness) {
   return out;
 }
 
-// What a class looks like.
+// The appearance of a class.
 struct Look {
   Look(int label, int classes)
       : shape(classes == 100 ? label % 10 : label % 5),
@@ -77,26 +78,27 @@ struct Look {
   double hue, hue_spread;
 };
 
-// Where an object is: moved, turned and scaled.
+// An object's position, rotation and size.
 struct Place {
   Place(Random& random, double smallest, double largest, double reach)
       : centre{kSize * (0.5 + random.uniform(-reach, reach)),
                kSize * (0.5 + random.uniform(-reach, reach))},
         radius(random.uniform(smallest, largest)),
         squeeze(random.uniform(0.8, 1.25)) {
-    // A turn by up to 30°, from the tangent of half its angle: no trigonometry, same everywhere.
+    // A rotation by up to 30°, from the tangent of half its angle, which needs no trigonometry and
+    // is the same on every platform.
     const double t = random.uniform(-0.268, 0.268);
     cosine = (1 - t * t) / (1 + t * t);
     sine = 2 * t / (1 + t * t);
   }
 
-  Point operator()(int x, int y) const {  // a pixel, as the object sees it
+  Point operator()(int x, int y) const {  // a pixel in the object's coordinates
     const double dx = (x + 0.5 - centre.x) / radius, dy = (y + 0.5 - centre.y) / radius;
     return {(cosine * dx + sine * dy) * squeeze, (cosine * dy - sine * dx) / squeeze};
   }
 
   Point centre;
-  double radius, squeeze;  // pixels; width against height
+  double radius, squeeze;  // pixels; ratio of width to height
   double cosine, sine;
 };
 

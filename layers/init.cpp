@@ -10,7 +10,8 @@ std::vector<float> initial_values(Init init, const Shape& weight, Random random)
   std::vector<float> values(static_cast<std::size_t>(weight.count()), 0.0F);
   if (init == Init::zeros || values.empty()) return values;
 
-  require(weight.rank() >= 2, "fans need a weight of two sizes or more, not {}", weight);
+  require(weight.rank() >= 2, "fan-in and fan-out need a weight of at least two dimensions, not {}",
+          weight);
   // A filter [out, h, w, in] feeds h·w·out outputs from every input.
   const std::int64_t fan_in = weight.count() / weight[0];
   const std::int64_t fan_out = weight.count() / weight[-1];

@@ -5,7 +5,7 @@ namespace tandem {
 Linear::Linear(const Options& o, const Random& random)
     : weight_({o.out, o.in}, later(o.init, {o.out, o.in}, random), o.role),
       bias_({o.out}, later(Init::zeros, {o.out}, random), o.role) {
-  require(o.image.rank() == 0 || o.image.count() == o.in, "an image {} has not {} elements",
+  require(o.image.rank() == 0 || o.image.count() == o.in, "an image {} does not have {} elements",
           o.image, o.in);
   weight_.image = o.image;
 }

@@ -5,7 +5,7 @@ namespace tandem {
 namespace {
 
 // z = x * W + b, y = z or relu(z)
-// dx = dz * Wᵀ turned by 180°      dW = x * dz      db = Σ over all pixels of dz
+// dx = dz * Wᵀ rotated by 180°      dW = x * dz      db = Σ over all pixels of dz
 Var conv2d(Tape& tape, const Var& x, const Var& filter, const Var& bias,
            const Convolution& convolution, bool relu) {
   const Shape& in = x.value.shape();

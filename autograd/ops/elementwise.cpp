@@ -1,4 +1,4 @@
-// Operations on every element by itself, and flatten.
+// Element-wise operations, and flatten.
 #include "autograd/ops.h"
 #include "tensor/backend.h"
 
@@ -29,7 +29,7 @@ Var relu(Tape& tape, const Var& x) {
 
 // y = x · mask / keep      dx = dy · mask / keep, with the mask drawn again from its stream
 Var dropout(Tape& tape, const Var& x, double drop) {
-  require(drop >= 0 && drop < 1, "the probability to drop must lie in [0, 1), not at {}", drop);
+  require(drop >= 0 && drop < 1, "the drop probability must be in [0, 1), not {}", drop);
   if (!tape.training() || drop == 0) return x;
   const double keep = 1 - drop;
   const StepRandom random = tape.next_random();
@@ -42,9 +42,9 @@ Var dropout(Tape& tape, const Var& x, double drop) {
                      });
 }
 
-// The elements stay where they are, in both directions.
+// The elements are shared in both directions.
 Var flatten(Tape& tape, const Var& x) {
-  const Shape row(x.value.shape().sizes().subspan(1));  // also right for an empty batch
+  const Shape row(x.value.shape().sizes().subspan(1));  // correct for an empty batch too
   return tape.record(x.value.reshape({x.value.size(0), row.count()}), {x.node},
                      [node = x.node, shape = x.value.shape()](Tape& t, const Tensor& dy) {
                        t.add_gradient(node, dy.reshape(shape));

@@ -10,9 +10,9 @@ inline GradientInto gradient_into(Tape& tape, int node) {
   return slot ? GradientInto{slot->tensor, slot->accumulate} : GradientInto{};
 }
 
-// The gradient of z, where y = relu(z) and z's bias was added to its rows; y is undefined where
-// there was no ReLU. Sums up the bias' gradient if that can be done in passing, and then clears
-// `bias`.
+// The gradient of z, where y = relu(z) and z's bias was added to its rows. y is undefined if there
+// was no ReLU. If the bias' gradient can be computed in the same pass, it is, and `bias` is
+// cleared.
 inline Tensor gradient_before_relu(const Tape& tape, const Tensor& y, const Tensor& dy,
                                    GradientInto& bias) {
   if (!y.defined() || tape.rectified()) return dy;

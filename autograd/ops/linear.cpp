@@ -23,7 +23,8 @@ Var linear(Tape& tape, const Var& x, const Var& weight, const Var& bias, bool re
         LinearGradients into{.weight = gradient_into(t, weight.node),
                              .bias = gradient_into(t, bias_node)};
         const Tensor dz = gradient_before_relu(t, rectified_y, dy, into.bias);
-        if (x.node == weight.node) {  // both gradients go to the same place, one after the other
+        if (x.node ==
+            weight.node) {  // both gradients have the same destination: one after the other
           dy.backend().linear_gradient(x.value, weight.value, dz, false, into);
           into = {};
         }

@@ -1,4 +1,4 @@
-// Batch normalisation, with what may follow it in the same pass, and local response normalisation.
+// Batch normalisation, fused with what may follow it, and local response normalisation.
 #include "autograd/ops.h"
 #include "autograd/ops/gradients.h"
 
@@ -10,8 +10,8 @@ namespace {
 //   z = w·x̂ + b      y = z, relu(z) or relu(z + residual)      dy' = dy, but 0 where the ReLU is 0
 //   db = Σ dy'      dw = Σ dy'·x̂      dresidual = dy'
 //   dx = w / sqrt(variance + ε) · (dy' - db/n - x̂·dw/n)
-// Saved for backward are x and, if there is a residual, where y is above 0: without one, that is
-// found from x.
+// Backward needs x. With a residual it also needs where y is above 0; without one, it recomputes
+// that from x.
 Var normalize(Tape& tape, const Var& x, const Var& residual, const BatchNorm& norm,
               ChannelNorm::After after) {
   const Tensor& in = x.value;
@@ -26,7 +26,7 @@ Var normalize(Tape& tape, const Var& x, const Var& residual, const BatchNorm& no
           "{} and {} cannot be added", in.shape(), residual.value.shape());
 
   Backend& backend = in.backend();
-  const Dtype dtype = norm.weight.value.dtype();  // of all that is per channel
+  const Dtype dtype = norm.weight.value.dtype();  // of all values per channel
   ChannelNorm n{.inverse_deviation = Tensor::empty(channels, dtype, in.device()),
                 .weight = norm.weight.value,
                 .bias = norm.bias.value,
@@ -34,7 +34,7 @@ Var normalize(Tape& tape, const Var& x, const Var& residual, const BatchNorm& no
   if (tape.training()) {
     if (in.count() <= channels[0])
       throw UserError(
-          "batch normalisation cannot train on one value per channel (its input is {}): take a "
+          "batch normalisation cannot train on one value per channel (its input is {}): use a "
           "larger batch per worker or larger images",
           in.shape());
     n.mean = Tensor::empty(channels, dtype, in.device());
@@ -55,7 +55,7 @@ Var normalize(Tape& tape, const Var& x, const Var& residual, const BatchNorm& no
         ChannelNormGradients gradients{.x = gradient_into(t, x.node),
                                        .weight = gradient_into(t, weight_node),
                                        .bias = gradient_into(t, bias_node)};
-        // Where the residual is x, its gradient needs a place of its own until both are made.
+        // If the residual is x, its gradient needs separate memory until both are computed.
         const bool apart = x.node == residual_node && x.has_gradient();
         gradients.residual = apart
                                  ? GradientInto{Tensor::empty(dy.shape(), dy.dtype(), dy.device())}
@@ -81,7 +81,7 @@ Var batch_norm_add_relu(Tape& tape, const Var& x, const Var& residual, const Bat
 
 // With s = k + alpha/size · Σ x² over the neighbours:
 //   y = x·s^-beta      dx = dy·s^-beta - 2·beta·alpha/size · x · Σ dy·x·s^(-beta-1)
-// where the second sum is over those of which x is a neighbour.
+// where the second sum is over the channels that have x as a neighbour.
 Var local_response_norm(Tape& tape, const Var& x, const LocalResponseNorm& norm) {
   require(norm.size >= 1 && x.value.shape().rank() >= 2,
           "a response normalisation over {} channels cannot take input {}", norm.size,

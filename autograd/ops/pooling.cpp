@@ -1,11 +1,11 @@
-// Pooling: the largest or the mean of windows of images.
+// Pooling: the maximum or the mean of windows of images.
 #include "autograd/ops.h"
 #include "tensor/backend.h"
 
 namespace tandem {
 namespace {
 
-// The shape of the result. Throws where windows and images do not fit, as PyTorch does.
+// The shape of the result. Throws if windows and images do not fit, as PyTorch does.
 Shape pool_shape(const Pool& pool, const Shape& x) {
   require(pool.window >= 1 && pool.window <= Pool::kLargestWindow && pool.stride >= 1 &&
               pool.padding >= 0 && 2 * pool.padding <= pool.window,

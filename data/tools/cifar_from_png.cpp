@@ -1,8 +1,8 @@
 // cifar_from_png IMAGES.png LABELS.json FIRST OUT.bin
 //
-// Makes a file of CIFAR-10's binary form (data/cifar.h) from a PNG with one image per row, its
-// 1,024 pixels one after the other, and from the labels of these images, which begin at number
-// FIRST of a JSON array. data/fetch uses it for a copy of the set that comes in this form.
+// Converts a PNG to CIFAR-10's binary form (data/cifar.h). Each row of the PNG is one image, its
+// 1,024 pixels one after the other. The labels are in a JSON array, from number FIRST on.
+// data/fetch uses it for a copy of the set that comes in this form.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -36,7 +36,7 @@ void convert(const std::string& images, const std::string& labels_path, std::siz
   const std::vector<int> labels = read_labels(labels_path);
   const auto rows = static_cast<std::size_t>(image.height);
   if (image.width != kPlane)
-    throw UserError("{} has rows of {} pixels; {} are needed", images, image.width, kPlane);
+    throw UserError("{} has rows of {} pixels, not {}", images, image.width, kPlane);
   if (first > labels.size() || labels.size() - first < rows)
     throw UserError("{} has no labels {} to {}", labels_path, first, first + rows - 1);
   std::string bytes;

@@ -10,16 +10,16 @@ namespace tandem {
 namespace {
 
 constexpr Init kInit = Init::lecun_uniform;
-constexpr std::int64_t kLeast = 63;  // pixels: what leaves one behind the last pool
-constexpr std::int64_t kPooled = 6;  // what 224 pixels leave there
+constexpr std::int64_t kLeast = 63;  // pixels, so that one is left after the last pool
+constexpr std::int64_t kPooled = 6;  // pixels left there of 224
 
 struct Filters {
   std::int64_t count, window;
   Convolution convolution;
-  bool norm = false, pool = false;  // behind the ReLU, in this order
+  bool norm = false, pool = false;  // after the ReLU, in this order
 };
 
-// What follows a convolution is counted in the names, too: Sequential in PyTorch counts all.
+// Names count all layers after a convolution too, as PyTorch's Sequential does.
 class Features {
  public:
   Features(std::int64_t channels, const Random& random) : channels_(channels), random_(random) {}
@@ -35,7 +35,7 @@ class Features {
                          random_.split(static_cast<std::uint64_t>(next_)));
     ++next_;
     layers_->add<Relu>(std::to_string(next_++));
-    // The paper does not divide alpha by the size, as LocalResponseNorm does.
+    // The paper does not divide alpha by the size, but LocalResponseNorm does.
     if (f.norm)
       layers_->add<ResponseNorm>(std::to_string(next_++),
                                  LocalResponseNorm{.size = 5, .alpha = 5e-4, .beta = 0.75, .k = 2});
@@ -43,7 +43,7 @@ class Features {
     channels_ = f.count;
   }
 
-  std::int64_t channels() const { return channels_; }  // of what comes out
+  std::int64_t channels() const { return channels_; }  // of the output
   std::unique_ptr<Sequential> take() { return std::move(layers_); }
 
  private:
@@ -94,7 +94,8 @@ std::unique_ptr<Layer> alexnet_owt(const Shape& image, std::int64_t classes, std
 
 std::unique_ptr<Layer> alexnet_classic(const Shape& image, std::int64_t classes,
                                        std::uint64_t seed) {
-  // The padding of 2 makes 55 x 55 of 224 pixels; the paper means 227 without it.
+  // The padding of 2 turns 224 pixels into 55 x 55. The paper's numbers need 227 pixels without
+  // padding.
   return make({{96, 11, {.stride = 4, .padding = 2}, true, true},
                {256, 5, {.padding = 2, .groups = 2}, true, true},
                {384, 3, {.padding = 1}},

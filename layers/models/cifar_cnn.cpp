@@ -8,7 +8,7 @@
 namespace tandem {
 namespace {
 
-// All layers but the last; `role` is that of their parameters.
+// All layers except the last. `role` is the role of their parameters.
 void add_features(Sequential& net, const Shape& image, const Random& random, Role role) {
   require_image("the CIFAR net", image, 8);
   const auto conv = [&](std::int64_t in, std::int64_t out) {

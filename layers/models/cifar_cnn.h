@@ -9,8 +9,8 @@ namespace tandem {
 
 // The CIFAR100-CNN of the Pipe-SGD paper, after Caffe's cifar10_quick: three convolutions of 5×5
 // (32, 32 and 64 filters), each with ReLU and a pool that halves the image, and two fully connected
-// layers. For images of 8 pixels or more each way; else UserError. Parameters are named as
-// torch.nn.Sequential would name them: 0, 3, 6, 10 and 12.
+// layers. Images need at least 8 pixels in height and width; otherwise UserError. Parameters are
+// named as torch.nn.Sequential would name them: 0, 3, 6, 10 and 12.
 std::unique_ptr<Layer> cifar_cnn(const Shape& image, std::int64_t classes, std::uint64_t seed);
 
 // CIFAR100-Convex: the same net with only its last layer trained, so that the loss is convex. The

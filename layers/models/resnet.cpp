@@ -65,8 +65,7 @@ class ResNet : public Layer {
 };
 
 void require_depth(int depth, const std::vector<int>& depths) {
-  require(std::ranges::find(depths, depth) != depths.end(), "there is no ResNet-{} of this kind",
-          depth);
+  require(std::ranges::find(depths, depth) != depths.end(), "there is no such ResNet-{}", depth);
 }
 
 }  // namespace

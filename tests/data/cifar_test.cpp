@@ -92,7 +92,7 @@ TEST_CASE("cifar: what is missing or broken is named in one sentence") {
   }
   SUBCASE("a label is no class") {
     write_bytes(batch, record({'\1'}, 1) + record({'\12'}, 1));
-    CHECK(complain() == batch + ": the label of image 1 is 10, not one of 0 to 9");
+    CHECK(complain() == batch + ": the label of image 1 is 10, not 0 to 9");
   }
   SUBCASE("a folder in place of a file") {
     std::filesystem::remove(batch);
@@ -101,7 +101,7 @@ TEST_CASE("cifar: what is missing or broken is named in one sentence") {
   }
   SUBCASE("a fine label is no class") {
     write_bytes(folder / "train.bin", record({'\1', '\144'}, 1));
-    CHECK(complain(100).ends_with("the label of image 0 is 100, not one of 0 to 99"));
+    CHECK(complain(100).ends_with("the label of image 0 is 100, not 0 to 99"));
   }
   SUBCASE("the folder is missing") {
     CHECK(message_of<UserError>([&] {

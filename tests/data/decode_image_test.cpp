@@ -93,24 +93,24 @@ TEST_CASE("decode: what is broken is named in one sentence") {
 TEST_CASE("decode: an image of too many pixels is not unfolded, and the limit can be raised") {
   const std::string too_many = png_file({.width = 8001, .height = 8000}, "");
   CHECK(complaint(too_many) ==
-        " has 8001x8000 pixels, more than the 64000000 that are allowed (see --max-pixels)");
+        " has 8001x8000 pixels, more than the limit of 64000000 (see --max-pixels)");
   std::string jpeg = jpeg_file({.colours = {1, 2, 3}});
   jpeg.replace(jpeg.find("\xff\xc0") + 5, 4, "\xff\xff\xff\xff");  // height and width
   CHECK(complaint(jpeg) ==
-        " has 65535x65535 pixels, more than the 64000000 that are allowed (see --max-pixels)");
+        " has 65535x65535 pixels, more than the limit of 64000000 (see --max-pixels)");
 
   const TemporaryFolder folder;
   write_image(folder / "a.png", random_picture(4, 5, 1), 4, 5);
   CHECK(message_of<UserError>([&] {
           decode_image(folder / "a.png", 19);
-        }).ends_with("a.png has 5x4 pixels, more than the 19 that are allowed (see --max-pixels)"));
+        }).ends_with("a.png has 5x4 pixels, more than the limit of 19 (see --max-pixels)"));
   CHECK(decode_image(folder / "a.png", 20).width == 5);
 }
 
 TEST_CASE("decode: an image takes no more memory than its pixels can need") {
   const std::string zeros(8 << 20, '\0');
   CHECK(complaint(png_file({.width = 10, .height = 10}, zeros)) ==
-        cannot + "10x10 pixels do not need so much memory");
+        cannot + "decoding takes too much memory for 10x10 pixels");
   // The forms that take most are not refused.
   for (const int type : {0, 2, 4, 6})
     for (const bool interlaced : {false, true})
@@ -129,13 +129,13 @@ TEST_CASE("decode: a wrong checksum in a PNG is not passed over") {
   for (const std::size_t at : {std::size_t{30}, good.find("IDAT") + 5, good.size() - 1}) {
     std::string bad = good;
     bad[at] = static_cast<char>(bad[at] ^ 1);
-    CHECK(complaint(bad) == cannot + "a checksum in it is wrong");
+    CHECK(complaint(bad) == cannot + "one of its checksums is wrong");
   }
   CHECK(complaint(png_signature() + png_chunk("IDAT", "") + good.substr(8)) ==
         cannot + "it does not begin with a PNG header");
   std::string unknown = good;
   unknown.insert(unknown.find("IDAT") - 4, png_chunk("NEWS", "x"));
-  CHECK(complaint(unknown) == cannot + "it has a chunk that PNG does not know");
+  CHECK(complaint(unknown) == cannot + "it has an unknown critical chunk");
   std::string comment = good;
   comment.insert(comment.find("IDAT") - 4, png_chunk("tEXt", "x"));
   CHECK(decoded(comment).height == 2);
@@ -147,7 +147,7 @@ TEST_CASE("decode: JPEG tables that would overflow stb_image's, or are not there
   const auto tables = [&](const std::string& more) {
     return complaint(jpeg_file({.colours = grey, .tables = more + FlatJpeg::huffman()}));
   };
-  const std::string broken = cannot + "a Huffman table of it is broken";
+  const std::string broken = cannot + "one of its Huffman tables is broken";
   const std::string long_codes = std::string(8, '\0') + std::string(8, '\x40');  // 8 times 64
   CHECK(tables(huffman_table(0, long_codes, std::string(512, 'v'))) == broken);
   CHECK(tables(huffman_table(1, std::string(16, '\xff'), std::string(4080, 'v'))) == broken);

@@ -40,7 +40,8 @@ TEST_CASE("idx: broken files are refused in one sentence that names the file") {
     CHECK(complaint(good.substr(0, 10), 2, gzip) == " is truncated: 2 more bytes were expected");
     CHECK(complaint(good + "x", 2, gzip) == " is longer than its header says");
     CHECK(complaint(good, 3, gzip) ==
-          " is not an IDX file of 3-dimensional bytes: its magic number is 00000802, not 00000803");
+          " is not an IDX file of bytes with 3 dimensions: its magic number is 00000802, not "
+          "00000803");
     CHECK(complaint("hello world", 2, gzip).starts_with(" is not an IDX file"));
     CHECK(complaint("", 2, gzip) == " is truncated: 4 more bytes were expected");
   }
@@ -55,11 +56,10 @@ TEST_CASE("idx: sizes are checked before memory is taken") {
         std::vector<std::uint32_t>{0x80000000, 0x80000000, 4},
         std::vector<std::uint32_t>{0x10000, 0x10000, 4}})
     for (const bool gzip : {false, true})
-      CHECK(complaint(idx(sizes, "abc"), 3, gzip).starts_with(" promises more than 4294967296"));
+      CHECK(complaint(idx(sizes, "abc"), 3, gzip).starts_with(" claims more than 4294967296"));
   // 1 GB: possible, but not there.
   const std::vector<std::uint32_t> sizes = {0x8000, 0x8000};
-  CHECK(
-      complaint(idx(sizes, "abc"), 2).starts_with(" is truncated: its header promises 1073741824"));
+  CHECK(complaint(idx(sizes, "abc"), 2).starts_with(" is truncated: its header says 1073741824"));
   CHECK(complaint(idx(sizes, "abc"), 2, true) ==
         " is truncated: 1073741821 more bytes were expected");
 }
@@ -114,11 +114,11 @@ TEST_CASE("mnist: files that do not fit each other are refused") {
   }
   SUBCASE("a label that is no digit") {
     write_bytes(labels, idx({6}, std::string("\1\2\3\12\4\5", 6)));
-    CHECK(complain().ends_with("label 3 is 10, not one of 0 to 9"));
+    CHECK(complain().ends_with("label 3 is 10, not 0 to 9"));
   }
   SUBCASE("images of another size") {
     write_bytes(images, idx({6, 2, 2}, std::string(24, 'x')));
-    CHECK(complain().ends_with("holds images of 2x2 pixels; 28x28 are needed"));
+    CHECK(complain().ends_with("holds images of 2x2 pixels, not 28x28"));
   }
   SUBCASE("no images") {
     write_bytes(images, idx({0, 28, 28}, ""));

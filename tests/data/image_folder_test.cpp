@@ -149,17 +149,16 @@ TEST_CASE("image folder: what is missing or empty is named in one sentence") {
   }
   SUBCASE("a class without images") {
     fs::create_directory(folder / "train/bee");
-    CHECK(complaint(folder) ==
-          "the folder DIR/train/bee has no images (.jpg, .jpeg or .png) in it");
+    CHECK(complaint(folder) == "the folder DIR/train/bee has no images (.jpg, .jpeg or .png)");
   }
   SUBCASE("a class only to test") {
     fs::create_directory(folder / "val/bee");
-    CHECK(complaint(folder) == "DIR/val/bee is a class that the training images lack");
+    CHECK(complaint(folder) == "DIR/val/bee is a class that the training set does not have");
   }
   SUBCASE("no classes") {
     fs::remove_all(folder / "val/cat");
     fs::remove_all(folder / "val/dog");
-    CHECK(complaint(folder) == "DIR/val has no class folders with images in it");
+    CHECK(complaint(folder) == "DIR/val has no class folders with images");
   }
   SUBCASE("a folder that may not be read") {
     if (geteuid() == 0) return;  // root may read everything
@@ -189,10 +188,11 @@ TEST_CASE("image folder: files that are not used are counted, and one of them is
   const DataSplit data = open_image_folder(folder.path().string(), kSmall);
   CHECK(data.train->size() == 8);
   REQUIRE(data.left_out.size() == 2);
-  CHECK(data.left_out[0] ==
-        (folder / "train").string() +
-            ": 9 files left out: 2 *.webp, 1 without an ending, 1 *.bmp, 1 *.csv, 2 others, 2 in "
-            "sub-folders, such as cat/b.webp");
+  CHECK(
+      data.left_out[0] ==
+      (folder / "train").string() +
+          ": 9 files left out: 2 *.webp, 1 without an extension, 1 *.bmp, 1 *.csv, 2 others, 2 in "
+          "sub-folders, such as cat/b.webp");
   CHECK(data.left_out[1] ==
         (folder / "val").string() +
             ": 1 file left out: 1 in sub-folders, such as cat/deeper.jpg/a.jpg");
