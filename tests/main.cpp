@@ -1,5 +1,5 @@
-// Runs all tests; takes doctest's options (-tc='name*' picks cases, --help lists more). The last
-// line counts test cases: "N passed, M failed".
+// Runs all tests. Takes doctest's options (-tc='name*' selects cases, --help lists more). The last
+// line has the counts: "N passed, M failed".
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 

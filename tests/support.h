@@ -1,4 +1,4 @@
-// What several tests need.
+// Helpers for tests.
 #pragma once
 
 #include <sys/resource.h>

@@ -1,4 +1,4 @@
-// The programs as a person starts them: what they print, and how they end.
+// The programs as a user starts them: what they print, and their exit status.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -40,7 +40,7 @@ std::string few_digits(const std::filesystem::path& folder) {
 
 }  // namespace
 
-TEST_CASE("command line: a value that makes no sense is refused with the option's name") {
+TEST_CASE("command line: an invalid value is refused with the option's name") {
   const std::vector<Words> cases = {{"--batch", "0"},
                                     {"--batch", "-5"},
                                     {"--batch", "many"},
@@ -86,7 +86,7 @@ TEST_CASE("command line: a value that makes no sense is refused with the option'
   }
 }
 
-TEST_CASE("command line: options that do not go together, and unknown ones") {
+TEST_CASE("command line: contradictory and unknown options are refused") {
   CHECK(refusal({"--algo", "single", "--workers", "4"})
             .find("--workers 4 needs a distributed algorithm") != std::string::npos);
   CHECK(refusal({"--workers", "4", "--batch", "3"}).find("less than one sample for each") !=
@@ -130,7 +130,7 @@ TEST_CASE("command line: bad data and weights are refused with their path") {
         std::string::npos);
 }
 
-TEST_CASE("command line: a training that diverges ends with status 3 and saves nothing") {
+TEST_CASE("command line: a run that diverges ends with status 3 and saves nothing") {
   const TemporaryFolder folder;
   for (const char* workers : {"1", "2"}) {
     const ProgramResult r =
@@ -165,7 +165,7 @@ TEST_CASE("command line: what only a GPU can do is refused for the CPU") {
   CHECK(refusal({"--graphs", "maybe"}).find("--graphs") != std::string::npos);
 }
 
-TEST_CASE("command line: --help explains every option and ends well") {
+TEST_CASE("command line: --help explains every option and ends with status 0") {
   const ProgramResult r = run_program("mnist_mlp", {"--help"});
   CHECK(r.status == 0);
   CHECK(r.err.empty());
@@ -221,7 +221,7 @@ TEST_CASE("command line: speedup's help says that --out is required") {
   CHECK(help.substr(out, help.find('\n', out) - out).find("required") != std::string::npos);
 }
 
-TEST_CASE("command line: a short run prints its story, and --quiet prints nothing") {
+TEST_CASE("command line: a short run prints its results, and --quiet prints nothing") {
   const TemporaryFolder folder;
   write_mnist(folder.path(), 200, 10);
   const Words words = {"--data", folder.path(), "--iterations", "3", "--threads", "1"};
@@ -273,7 +273,7 @@ TEST_CASE("command line: --timeline draws the threads of worker 0, in lines of 8
         "mnist_mlp: --timeline and --quiet cannot be used together\n");
 }
 
-TEST_CASE("command line: numbers are decimal, and of an option given twice the last one counts") {
+TEST_CASE("command line: numbers are decimal, and the last of repeated options counts") {
   const TemporaryFolder folder;
   write_mnist(folder.path(), 200, 10);
   const ProgramResult r =
@@ -310,7 +310,7 @@ TEST_CASE("command line: files are compared, not their names") {
   CHECK(read_bytes(weights) != bytes);
 }
 
-TEST_CASE("command line: a run that is refused leaves metrics as they are") {
+TEST_CASE("command line: a refused run does not change the metrics file") {
   const TemporaryFolder folder;
   const std::string digits = few_digits(folder.path());
   write_bytes(folder / "old", "lines");
@@ -320,7 +320,7 @@ TEST_CASE("command line: a run that is refused leaves metrics as they are") {
   CHECK_FALSE(std::filesystem::exists(folder / "new"));
 }
 
-TEST_CASE("command line: metrics that another run is writing are refused, until it has ended") {
+TEST_CASE("command line: a metrics file is refused while another run writes it") {
   const TemporaryFolder folder;
   const std::string digits = few_digits(folder.path());
   const std::string metrics = folder / "metrics";
@@ -330,7 +330,7 @@ TEST_CASE("command line: metrics that another run is writing are refused, until 
                     metrics));
 }
 
-TEST_CASE("command line: - is standard output, and what is for people goes to stderr") {
+TEST_CASE("command line: - is standard output, and progress then goes to stderr") {
   const TemporaryFolder folder;
   const std::string digits = few_digits(folder.path());
   const Words words = {"--data", digits, "--iterations", "2", "--threads", "1"};
@@ -358,7 +358,7 @@ TEST_CASE("command line: - is standard output, and what is for people goes to st
         "mnist_mlp: --summary and --trace would both write to standard output\n");
 }
 
-TEST_CASE("command line: what cannot be written is told, and takes nothing else with it") {
+TEST_CASE("command line: an output that fails is reported, and the others are written") {
   const TemporaryFolder folder;
   const std::string digits = few_digits(folder.path());
   const Words outputs[] = {{"--save", folder / "save"},
@@ -384,7 +384,7 @@ TEST_CASE("command line: what cannot be written is told, and takes nothing else 
   }
 }
 
-TEST_CASE("command line: standard output that nobody reads any more does not end a training") {
+TEST_CASE("command line: a closed standard output does not end a run") {
   const TemporaryFolder folder;
   const std::string digits = few_digits(folder.path());
   int pipe[2];
@@ -403,7 +403,7 @@ TEST_CASE("command line: standard output that nobody reads any more does not end
   CHECK(tandem::read_safetensors(folder / "weights").size() == 6);
 }
 
-TEST_CASE("command line: no file takes the place of a standard stream that is closed") {
+TEST_CASE("command line: no file gets the descriptor of a closed standard stream") {
   const TemporaryFolder folder;
   const std::string digits = few_digits(folder.path());
   const ProgramResult r =
@@ -422,7 +422,7 @@ TEST_CASE("command line: no file takes the place of a standard stream that is cl
               .status == 2);
 }
 
-TEST_CASE("command line: a limit on the size of files is a full disk, not the end") {
+TEST_CASE("command line: a file size limit acts like a full disk and does not kill the run") {
   const TemporaryFolder folder;
   const std::string digits = few_digits(folder.path());
   // 1,024 bytes: the lines of one test fit into the metrics, those of three do not.

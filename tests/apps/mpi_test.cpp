@@ -1,4 +1,4 @@
-// Programs under mpiexec: what they compute, and how they end.
+// Programs under mpiexec: their results, and how they end.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -148,7 +148,7 @@ std::ptrdiff_t lines_of(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("mpi: the ring sums rightly for all sizes" * doctest::skip(!kHasMpi)) {
+TEST_CASE("mpi: the ring's sums are correct for all sizes" * doctest::skip(!kHasMpi)) {
   for (const int ranks : {1, 2, 3, 4, 5})
     for (const char* compress : {"none", "trunc16", "quant8"}) {
       const ProgramResult r = run_mpi(ranks, "allreduce_bench",
@@ -231,7 +231,7 @@ TEST_CASE("mpi: ranks that disagree do not train" * doctest::skip(!kHasMpi)) {
         "mnist_mlp: rank 2 and rank 0 were not started with the same program and options");
 }
 
-TEST_CASE("mpi: ranks with other weights or data do not train" * doctest::skip(!kHasMpi)) {
+TEST_CASE("mpi: ranks with different weights or data do not train" * doctest::skip(!kHasMpi)) {
   const TemporaryFolder folder;
   const auto run = [&](const Words& first, const Words& last) {
     const Words common = {"--iterations", "2", "--threads", "1", "--quiet"};
@@ -272,7 +272,7 @@ TEST_CASE("mpi: ranks with other weights or data do not train" * doctest::skip(!
       "0.weight"));
 }
 
-TEST_CASE("mpi: the user's mistakes are said once, with status 2" * doctest::skip(!kHasMpi)) {
+TEST_CASE("mpi: usage errors are reported once, with status 2" * doctest::skip(!kHasMpi)) {
   const auto refusal = [](int ranks, const Words& words) {
     const ProgramResult r = run_mpi(ranks, "mnist_mlp", words);
     CHECK(r.status == 2);
@@ -306,7 +306,7 @@ TEST_CASE("mpi: an output that cannot be written does not end the job" * doctest
   CHECK(std::filesystem::file_size(folder / "weights") > 0);
 }
 
-TEST_CASE("mpi: a training that diverges ends with status 3" * doctest::skip(!kHasMpi)) {
+TEST_CASE("mpi: a run that diverges ends with status 3" * doctest::skip(!kHasMpi)) {
   for (const char* algo : {"d-sync", "pipe-sgd"}) {
     const ProgramResult r =
         run_mpi(2, "mnist_mlp",
@@ -317,7 +317,7 @@ TEST_CASE("mpi: a training that diverges ends with status 3" * doctest::skip(!kH
   }
 }
 
-TEST_CASE("mpi: the other MPI's mpiexec is noticed" * doctest::skip(!kHasMpi)) {
+TEST_CASE("mpi: the mpiexec of another MPI is detected" * doctest::skip(!kHasMpi)) {
   // What Open MPI's sets, and MPICH's sets, without anybody behind it.
   const std::string prefix = kHasOpenMpi ? "PMI_" : "OMPI_COMM_WORLD_";
   ::setenv((prefix + "RANK").c_str(), "0", 1);
@@ -363,8 +363,7 @@ TEST_CASE("mpi: a rank that is killed at the start is named" * doctest::skip(!kH
   }
 }
 
-TEST_CASE("mpi: of ranks that stand still, the one that is stopped is named, once" *
-          doctest::skip(!kHasMpi)) {
+TEST_CASE("mpi: when all ranks wait, the stopped one is named, once" * doctest::skip(!kHasMpi)) {
   // Where Open MPI chooses libfabric, a rank that sends to a stopped one is stuck in MPI as well.
   if (kHasOpenMpi) ::setenv("OMPI_MCA_pml", "ob1", 0);
   const auto silent_rank = [](const ProgramResult& r) {
@@ -392,7 +391,7 @@ TEST_CASE("mpi: of ranks that stand still, the one that is stopped is named, onc
   CHECK(silent_rank(job.end()) < '2');
 }
 
-TEST_CASE("mpi: at the end ranks wait for one that writes, but not for one that is stopped" *
+TEST_CASE("mpi: at the end ranks wait for one that writes, but not for a stopped one" *
           doctest::skip(!kHasMpi)) {
   // Rank 0 cannot end while nobody reads its trace.
   const TemporaryFolder folder;

@@ -1,4 +1,4 @@
-// The programs of the convolutional benchmarks as a person starts them.
+// The programs of the convolutional benchmarks as a user starts them.
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
@@ -80,7 +80,7 @@ TEST_CASE("net apps: --help shows the shared options and the program's own") {
   }
 }
 
-TEST_CASE("net apps: a value that makes no sense is refused with the option's name") {
+TEST_CASE("net apps: an invalid value is refused with the option's name") {
   const std::vector<std::pair<std::string, Words>> cases = {
       {"cifar_cnn", {"--dataset", "mnist"}},
       {"cifar_cnn", {"--depth", "20"}},
@@ -106,7 +106,7 @@ TEST_CASE("net apps: a value that makes no sense is refused with the option's na
       has(refusal("cifar_cnn", {"--dataset", "mnist"}), "must be cifar10 or cifar100, not mnist"));
 }
 
-TEST_CASE("net apps: options that do not go together") {
+TEST_CASE("net apps: contradictory options are refused") {
   CHECK(refusal("resnet", {"--dataset", "cifar10", "--depth", "50"}) ==
         "resnet: --depth 50 is not available for --dataset cifar10: choose from 20, 32, 44, 56, "
         "110\n");
@@ -133,7 +133,7 @@ TEST_CASE("net apps: options that do not go together") {
             "/no/such/file"));
 }
 
-TEST_CASE("net apps: features of a trained net carry over to the convex one, for other classes") {
+TEST_CASE("net apps: the convex net can use a trained net's features, also with other classes") {
   const TemporaryFolder folder;
   write_cifar(folder.path(), 20);
   const std::string weights = folder / "cnn.safetensors";
@@ -164,7 +164,7 @@ TEST_CASE("net apps: residual nets train on CIFAR's shape on two workers") {
   CHECK(json["parameters"] == 272'474);
 }
 
-TEST_CASE("net apps: photographs in folders, of which a broken one can be skipped") {
+TEST_CASE("net apps: a broken photograph in a folder can be skipped") {
   const TemporaryFolder folder;
   for (const char* half : {"train", "val"})
     for (const int i : {0, 1, 2, 3})

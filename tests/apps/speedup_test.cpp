@@ -1,4 +1,4 @@
-// build/speedup as a person starts it.
+// build/speedup as a user starts it.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ bool has(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("speedup program: runs a plan, keeps what is finished, and tells what failed") {
+TEST_CASE("speedup program: runs a plan, keeps finished cells, and reports failed ones") {
   const TemporaryFolder folder;
   std::filesystem::create_directory(folder / "digits");
   write_mnist(folder / "digits", 200, 100);
@@ -80,7 +80,7 @@ TEST_CASE("speedup program: runs a plan, keeps what is finished, and tells what 
   CHECK(has(failing.err, "2 of 2 cells failed"));
 }
 
-TEST_CASE("speedup program: times a few iterations of a training with options of its own") {
+TEST_CASE("speedup program: times a few iterations with options for the benchmark") {
   const TemporaryFolder folder;
   std::filesystem::create_directory(folder / "digits");
   write_mnist(folder / "digits", 200, 100);
@@ -129,7 +129,7 @@ TEST_CASE("speedup program: times a few iterations of a training with options of
   CHECK(has(more.err, "--timed 13 is more than --iterations 12"));
 }
 
-TEST_CASE("speedup program: what cannot be written takes neither the table nor the rest with it") {
+TEST_CASE("speedup program: an output that fails does not stop the table or the others") {
   const TemporaryFolder folder;
   std::filesystem::create_directories(folder / "digits");
   write_mnist(folder / "digits", 200, 100);

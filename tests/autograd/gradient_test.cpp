@@ -1,4 +1,4 @@
-// Every operation's gradient against central differences in double precision.
+// Compares every operation's gradient with central differences in double precision.
 #include <doctest/doctest.h>
 
 #include "autograd/ops.h"
@@ -38,7 +38,7 @@ TEST_CASE("gradient: conv2d") {
     });
 }
 
-TEST_CASE("gradient: conv2d refuses what does not fit") {
+TEST_CASE("gradient: conv2d refuses shapes that do not fit") {
   const Device device = cpu_device();
   const auto conv = [&](const Shape& x, const Shape& filter, const Convolution& o) {
     Tape tape;

@@ -27,7 +27,7 @@ TEST_CASE("parameters: views of flat buffers, aligned, padding zero") {
   CHECK(set.momenta().to_host<float>() == std::vector<float>(64));
 }
 
-TEST_CASE("parameters: mistakes are refused") {
+TEST_CASE("parameters: misuse is refused") {
   CHECK_THROWS_AS(Parameter({3}, {1, 2}), std::logic_error);
   Parameter a({1}, {0}), b({1}, {0});
   using Named = std::vector<ParameterSet::Named>;

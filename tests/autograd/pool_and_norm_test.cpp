@@ -1,4 +1,5 @@
-// Pooling and normalisation as operations on a tape: gradients, fused forms, statistics, refusals.
+// Pooling and normalisation as operations on a tape: gradients, fused forms, statistics, invalid
+// input.
 #include <doctest/doctest.h>
 
 #include "autograd/ops.h"
@@ -39,7 +40,7 @@ TEST_CASE("gradient: max, average and global pooling") {
   });
 }
 
-TEST_CASE("gradient: adaptive pooling, also of images that are smaller than what is wanted") {
+TEST_CASE("gradient: adaptive pooling, also of images smaller than the output") {
   for (const auto& [h, w] : {std::pair<std::int64_t, std::int64_t>{5, 7}, {3, 4}, {2, 1}, {6, 8}})
     check_gradients({{2, h, w, 3}}, [&](Tape& t, const auto& x) {
       const Var y = adaptive_average_pool(t, x[0], 3, 4);
@@ -53,7 +54,7 @@ TEST_CASE("gradient: adaptive pooling, also of images that are smaller than what
   CHECK_THROWS_AS(adaptive_average_pool(tape, x, 0, 4), std::logic_error);
 }
 
-TEST_CASE("gradient: pooling adds to what another use has left") {
+TEST_CASE("gradient: pooling adds to the gradient of another use") {
   check_gradients({{2, 4, 4, 3}}, [](Tape& t, const auto& x) {
     return add(t, max_pool(t, x[0], {}), average_pool(t, x[0], {}));
   });
@@ -133,7 +134,7 @@ TEST_CASE("gradient: batch norm where values are used more than once") {
   });
 }
 
-TEST_CASE("batch norm: fused forms give what the operations one by one give") {
+TEST_CASE("batch norm: fused forms give the same as separate operations") {
   const Device device = cpu_device(2);
   const Shape image{4, 7, 5, 19};
   for (const bool with_residual : {false, true}) {
@@ -203,7 +204,7 @@ TEST_CASE("batch norm: PyTorch's numbers in training and inference, and running 
   check_close(batch_norm_add_relu(tape, x, x, norm).value, added, 1e-6);
 }
 
-TEST_CASE("batch norm: one value per channel cannot be trained on, but inferred from") {
+TEST_CASE("batch norm: one value per channel suffices for inference but not for training") {
   const Var x{tensor({1, 2, 3}, {1, 1, 1, 3})}, w{tensor({1, 1, 1}, {3})};
   const BatchNorm norm = norm_with(w, w);
   Tape tape;

@@ -135,7 +135,7 @@ TEST_CASE("tape: an exception in a hook leaves nothing behind") {
         }) == 4);
 }
 
-TEST_CASE("tape: a step has one backward") {
+TEST_CASE("tape: a step has only one backward pass") {
   Net net;
   net.tape.begin(Tape::Mode::training);
   const Var loss =

@@ -9,7 +9,7 @@
 using namespace tandem;
 using namespace tandem::test;
 
-TEST_CASE("queue: items come out in order, then the failure, whatever is put behind it") {
+TEST_CASE("queue: items come out in order, then the failure, whatever is put after it") {
   Queue<int> queue;
   queue.put(1);
   queue.put_result_of([] { return 2; });
@@ -21,7 +21,7 @@ TEST_CASE("queue: items come out in order, then the failure, whatever is put beh
     CHECK(message_of<std::runtime_error>([&] { queue.take(); }) == "a fault");
 }
 
-TEST_CASE("queue: a queue that is closed gives what is left, and then nothing") {
+TEST_CASE("queue: a closed queue returns the remaining items, then nothing") {
   Queue<int> queue;
   queue.put(1);
   queue.close();

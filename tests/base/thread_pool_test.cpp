@@ -43,7 +43,7 @@ TEST_CASE("thread pool: ranges cover all elements without overlap") {
   for (const auto& count : done) CHECK(count == 1);
 }
 
-TEST_CASE("thread pool: an exception reaches the caller, and the pool lives on") {
+TEST_CASE("thread pool: an exception reaches the caller, and the pool stays usable") {
   ThreadPool pool(2);
   for (std::int64_t bad : {0, 9})
     CHECK_THROWS_AS(pool.run(10,

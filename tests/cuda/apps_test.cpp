@@ -1,4 +1,4 @@
-// The programs with --device cuda, beside the same with --device cpu.
+// The programs with --device cuda, compared with --device cpu.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -76,7 +76,7 @@ TEST_CASE("cuda: apps: every program trains on the GPU as on the CPU") {
   check("alexnet", {"--variant", "classic", "--image-size", "64", "--batch", "16"});
 }
 
-TEST_CASE("cuda: apps: what is fastest is measured once for all runs") {
+TEST_CASE("cuda: apps: the fastest algorithms are chosen once for all runs") {
   const CacheFolder cache;
   const Words two_workers = {"--device", "cuda", "--workers", "2"};
   const auto loss = [&](const Words& more = {}) {

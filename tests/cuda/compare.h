@@ -1,5 +1,5 @@
-// The same values on the CPU and on the GPU, the same calls on both, and how far the results may be
-// apart. The CPU computes in f32 on values that have been rounded as the GPU's are.
+// Runs the same calls on the same values on CPU and GPU, and checks how far the results differ. The
+// CPU computes in f32, on values rounded like the GPU's.
 #pragma once
 
 #include <doctest/doctest.h>

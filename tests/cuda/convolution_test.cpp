@@ -1,5 +1,5 @@
-// Convolutions of the GPU beside the CPU's, in every precision. Every call is made twice: first an
-// algorithm is chosen, then the choice is used.
+// The GPU's convolutions compared with the CPU's, in every precision. Every call is made twice: the
+// first chooses an algorithm, the second uses it.
 #include "tensor/cuda/convolution/convolution_forms.h"
 #include "tensor/cuda/convolution/engine_search.h"
 #include "tests/cuda/compare.h"
@@ -200,7 +200,7 @@ TEST_CASE("cuda: convolution: channels that do and do not fill vectors") {
              {{3, 7, 6, 33}, {7, 5, 5, 33}, {1, 2}}});
 }
 
-TEST_CASE("cuda: convolution: the shapes of the nets in small") {
+TEST_CASE("cuda: convolution: the shapes of the nets scaled down") {
   check_all({{{2, 31, 31, 3}, {24, 11, 11, 3}, {4, 2}},  // AlexNet's first
              {{2, 27, 27, 3}, {16, 7, 7, 3}, {2, 3}},    // ResNet's first
              {{3, 31, 29, 3}, {10, 7, 7, 3}, {2, 3}},    // the same, of odd sizes
@@ -210,7 +210,7 @@ TEST_CASE("cuda: convolution: the shapes of the nets in small") {
              {{4, 14, 14, 64}, {64, 3, 3, 64}, {1, 1}}});
 }
 
-TEST_CASE("cuda: convolution: deep and large ones and such that are not square") {
+TEST_CASE("cuda: convolution: deep and large and non-square ones") {
   check_all({{{40, 6, 6, 300}, {80, 1, 1, 300}},
              {{1, 9, 10, 300}, {40, 3, 3, 300}, {1, 1}},
              {{2, 8, 9, 260}, {33, 3, 3, 260}, {1, 0}},
@@ -242,7 +242,7 @@ TEST_CASE("cuda: convolution: shapes drawn at random") {
   check_all(cases);
 }
 
-TEST_CASE("cuda: convolution: workers one after the other use what was chosen before") {
+TEST_CASE("cuda: convolution: later workers use the earlier choice") {
   const Case c{{2, 10, 10, 12}, {20, 3, 3, 12}, {1, 1}};
   for (const Precision precision : kPrecisions)
     for (int worker = 0; worker < 3; ++worker) check(Sides(precision), c);

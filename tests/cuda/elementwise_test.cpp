@@ -1,4 +1,4 @@
-// Copies and element-wise calls of the GPU beside the CPU's.
+// The GPU's copies and element-wise calls compared with the CPU's.
 #include "tests/cuda/compare.h"
 
 using namespace tandem;
@@ -82,7 +82,7 @@ TEST_CASE("cuda: kernel: rounding to bf16 and back") {
   CHECK(std::isnan(floats(narrow)[0]));
 }
 
-TEST_CASE("cuda: kernel: sums; the result may be one of the parts") {
+TEST_CASE("cuda: kernel: sums; the result may be one of the inputs") {
   each_case([](const Sides& sides, const Shape& shape) {
     const double tolerance = tolerance_of_stored(sides.dtype);
     const Both a = sides.random(shape, 1), b = sides.random(shape, 2), y = sides.random(shape, 3);
@@ -112,7 +112,7 @@ TEST_CASE("cuda: kernel: ReLU and its gradient") {
   });
 }
 
-TEST_CASE("cuda: kernel: ReLU does not hide NaN, in neither direction") {
+TEST_CASE("cuda: kernel: ReLU does not hide NaN, forward and backward") {
   const float nan = std::nanf("");
   for (const Precision precision : kTypes) {
     const Sides sides(precision);
@@ -132,7 +132,7 @@ TEST_CASE("cuda: kernel: ReLU does not hide NaN, in neither direction") {
   }
 }
 
-TEST_CASE("cuda: kernel: dropout keeps what the CPU keeps") {
+TEST_CASE("cuda: kernel: dropout keeps the same elements as the CPU") {
   each_case([](const Sides& sides, const Shape& shape) {
     for (const double keep : {0.5, 0.9})
       for (const std::uint64_t stream : {0, 3}) {

@@ -1,4 +1,4 @@
-// Whole nets: the loss and the gradient of every parameter on the GPU beside the CPU's, for the
+// Whole nets: the loss and every parameter's gradient on the GPU compared with the CPU's, for the
 // same weights, images and random numbers.
 #include "layers/models/alexnet.h"
 #include "layers/models/cifar_cnn.h"

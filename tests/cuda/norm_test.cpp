@@ -1,4 +1,4 @@
-// Batch and response normalisation of the GPU beside the CPU's.
+// The GPU's batch and response normalisation compared with the CPU's.
 #include "tests/cuda/compare.h"
 
 using namespace tandem;
@@ -141,7 +141,7 @@ void check_norm(const Sides& sides, const Shape& shape, After after) {
 
 }  // namespace
 
-TEST_CASE("cuda: kernel: statistics of a batch and running ones") {
+TEST_CASE("cuda: kernel: batch statistics and running statistics") {
   for (const Precision precision : kTypes) {
     const Sides sides(precision);
     for (const Shape& shape : shapes()) {
@@ -151,7 +151,7 @@ TEST_CASE("cuda: kernel: statistics of a batch and running ones") {
   }
 }
 
-TEST_CASE("cuda: kernel: a mean that is large beside the deviation costs no digits but its own") {
+TEST_CASE("cuda: kernel: a mean much larger than the deviation costs no precision") {
   for (const Precision precision : kTypes) {
     const Sides sides(precision);
     for (const std::int64_t channels : {1, 3, 16, 64, 1100}) {
@@ -200,7 +200,7 @@ TEST_CASE("cuda: large: batch norm of many rows") {
   }
 }
 
-TEST_CASE("cuda: kernel: gradients of a batch norm that not everybody wants") {
+TEST_CASE("cuda: kernel: some of a batch norm's gradients only") {
   for (const Precision precision : kTypes) {
     const Sides sides(precision);
     for (const Shape& shape : {Shape{70, 12}, Shape{50, 5}})

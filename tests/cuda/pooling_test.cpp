@@ -1,4 +1,4 @@
-// Pooling of the GPU beside the CPU's.
+// The GPU's pooling compared with the CPU's.
 #include <array>
 
 #include "tests/cuda/compare.h"
@@ -102,7 +102,7 @@ TEST_CASE("cuda: kernel: means of windows and their gradient") {
   });
 }
 
-TEST_CASE("cuda: kernel: means of windows as many as are wanted") {
+TEST_CASE("cuda: kernel: means over any number of windows") {
   for (const Precision precision : kTypes) {
     const Sides sides(precision);
     for (const std::int64_t channels : {1, 12, 256})

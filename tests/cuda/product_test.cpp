@@ -1,4 +1,4 @@
-// Matrix products and linear layers of the GPU beside the CPU's, in every precision.
+// The GPU's matrix products and linear layers compared with the CPU's, in every precision.
 #include "tests/cuda/compare.h"
 
 using namespace tandem;
@@ -49,7 +49,7 @@ void check_product(const Sides& sides, const Shape& s, bool ta, bool tb, bool ac
 
 }  // namespace
 
-TEST_CASE("cuda: product: all transpose forms and sizes, odd ones and none too") {
+TEST_CASE("cuda: product: all transpose forms and sizes, also odd and zero") {
   for (const Precision precision : kPrecisions) {
     const Sides sides(precision);
     for (const Shape& s : sizes())
@@ -63,7 +63,7 @@ TEST_CASE("cuda: product: all transpose forms and sizes, odd ones and none too")
   }
 }
 
-TEST_CASE("cuda: product: a sum of nothing, and several products in one call") {
+TEST_CASE("cuda: product: an empty sum, and several products in one call") {
   for (const Precision precision : kPrecisions) {
     const Sides sides(precision);
     for (const bool accumulate : {false, true})
@@ -80,7 +80,7 @@ TEST_CASE("cuda: product: a sum of nothing, and several products in one call") {
   }
 }
 
-TEST_CASE("cuda: product: one that was chosen by another worker, and one that is deterministic") {
+TEST_CASE("cuda: product: an algorithm chosen by another worker, and a deterministic one") {
   for (const Precision precision : kPrecisions)
     for (const bool deterministic : {false, true}) {
       std::vector<float> first;
@@ -147,7 +147,7 @@ TEST_CASE("cuda: product: gradients of linear layers") {
   }
 }
 
-TEST_CASE("cuda: product: gradients of linear layers that not everybody wants") {
+TEST_CASE("cuda: product: some of a linear layer's gradients only") {
   for (const Precision precision : kPrecisions) {
     const Sides sides(precision);
     const Both x = sides.random({30, 40}, 1), weight = sides.random({20, 40}, 2);

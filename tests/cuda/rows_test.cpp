@@ -1,4 +1,4 @@
-// Calls over rows and columns, and the loss, of the GPU beside the CPU's.
+// The GPU's calls over rows and columns, and the loss, compared with the CPU's.
 #include "tests/cuda/compare.h"
 
 using namespace tandem;
@@ -50,7 +50,7 @@ std::vector<std::int32_t> some_labels(std::int64_t rows, std::int64_t classes) {
 
 }  // namespace
 
-TEST_CASE("cuda: kernel: sums over rows, also of what a ReLU lets through") {
+TEST_CASE("cuda: kernel: sums over rows, also with a ReLU's mask") {
   for (const Precision precision : kTypes) {
     const Sides sides(precision);
     for (const Shape& shape : shapes()) check_sums(sides, shape);
@@ -113,7 +113,7 @@ TEST_CASE("cuda: kernel: softmax cross-entropy and its gradient") {
   }
 }
 
-TEST_CASE("cuda: kernel: a label that is no class makes the loss NaN") {
+TEST_CASE("cuda: kernel: an invalid label makes the loss NaN") {
   for (const Precision precision : kTypes) {
     const Sides sides(precision);
     for (const std::int32_t label : {-1, 3, 1 << 30}) {
@@ -125,7 +125,7 @@ TEST_CASE("cuda: kernel: a label that is no class makes the loss NaN") {
   }
 }
 
-TEST_CASE("cuda: kernel: counting correct answers, the first of equals wins") {
+TEST_CASE("cuda: kernel: counting correct predictions, the first of equals wins") {
   for (const Precision precision : kTypes) {
     const Sides sides(precision);
     for (const std::int64_t classes : {1, 2, 10, 33, 257, 1000, 3000})

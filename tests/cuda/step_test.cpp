@@ -1,4 +1,4 @@
-// What a GPU does behind the host's back: events, copies, recorded steps, memory.
+// What a GPU does asynchronously: events, copies, recorded steps, memory.
 #include "data/synthetic_digits.h"
 #include "dist/launch.h"
 #include "layers/linear.h"
@@ -107,7 +107,7 @@ std::vector<std::string> names_of(const Stepper& stepper) {
 
 }  // namespace
 
-TEST_CASE("cuda: step: events pass in order and know the time") {
+TEST_CASE("cuda: step: events pass in order and measure time") {
   const Device device = cuda_device({});
   Backend& backend = device.backend();
   const Tensor x = Tensor::zeros({1 << 20}, Dtype::f32, device);
@@ -125,7 +125,7 @@ TEST_CASE("cuda: step: events pass in order and know the time") {
   CHECK(floats(x)[0] == 0);
 }
 
-TEST_CASE("cuda: step: a worker that waits for another's event sees what was done before") {
+TEST_CASE("cuda: step: a worker that waits for another's event sees the work before it") {
   const Device one = cuda_device({}), other = cuda_device({});
   const Tensor x = Tensor::zeros({1 << 22}, Dtype::f32, one);
   const Tensor y = Tensor::empty({1 << 22}, Dtype::f32, other);
@@ -194,7 +194,7 @@ TEST_CASE("cuda: step: recorded work reads and writes the same memory in every r
   }
 }
 
-TEST_CASE("cuda: step: replayed steps are those that are run directly, with new random numbers") {
+TEST_CASE("cuda: step: replayed steps equal direct ones, with new random numbers") {
   for (const Precision precision : kTypes) {
     CAPTURE(name_of(precision));
     Stepper direct(dropout_net(), precision, false), recorded(dropout_net(), precision, true);
@@ -215,7 +215,7 @@ TEST_CASE("cuda: step: replayed steps are those that are run directly, with new 
   }
 }
 
-TEST_CASE("cuda: step: a warm worker takes no memory") {
+TEST_CASE("cuda: step: a warm worker allocates no memory") {
   const auto digits = synthetic_digits(400, 1);
   const DataSplit data{digits, synthetic_digits(50, 2), measure_normalisation(*digits), "digits"};
   const Task task{

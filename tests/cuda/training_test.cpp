@@ -1,5 +1,5 @@
-// Training on the GPU: what must not depend on how the work is spread, replayed or repeated, and
-// how it ends where memory does.
+// Training on the GPU: what must not depend on how the work is distributed, replayed or repeated,
+// and what happens when memory runs out.
 #include "data/synthetic_digits.h"
 #include "dist/compress/compressor.h"
 #include "layers/batch_norm.h"
@@ -96,7 +96,7 @@ TEST_CASE("cuda: training: replayed steps give the bits of direct ones, and runs
     }
 }
 
-TEST_CASE("cuda: training: replayed steps give the bits of direct ones to other algorithms too") {
+TEST_CASE("cuda: training: replayed steps give the bits of direct ones with other algorithms too") {
   for (const Model model : {mlp, conv_net})
     for (const char* precision : {"fp32", "bf16"})
       for (const char* algo : {"pipe-sgd", "local-sgd"})
@@ -137,7 +137,7 @@ TEST_CASE("cuda: training: d-sync and ps-sync and pipe-sgd with K=1 have the sam
       }
 }
 
-TEST_CASE("cuda: training: one worker alone is one worker of d-sync") {
+TEST_CASE("cuda: training: a single worker equals d-sync with one worker") {
   for (const char* precision : {"fp32", "bf16"})
     CHECK(hash(conv_net, options("d-sync", 1, precision)) ==
           hash(conv_net, options("single", 1, precision)));
@@ -168,7 +168,7 @@ TEST_CASE("cuda: training: divergence is reported with the parameter and the ite
       "training diverged: the gradient of 0.weight is not finite in iteration "));
 }
 
-TEST_CASE("cuda: training: memory that no GPU has is refused") {
+TEST_CASE("cuda: training: an allocation larger than the GPU is refused") {
   const Device device = cuda_device({});
   CHECK_THROWS_AS(Tensor::empty({1'000'000'000'000'000}, Dtype::u8, device), OutOfMemory);
   // And the device goes on.
@@ -176,7 +176,7 @@ TEST_CASE("cuda: training: memory that no GPU has is refused") {
   CHECK(floats(x) == std::vector<float>(10));
 }
 
-TEST_CASE("cuda: training: a batch that does not fit is explained") {
+TEST_CASE("cuda: training: a batch that does not fit into memory is explained") {
   TrainOptions o = options("single", 1, "fp32");
   o.batch = 1000;
   const std::string message = message_of<SystemError>([&] { run(wide_net, o); });

@@ -26,7 +26,7 @@ std::vector<std::uint8_t> padded_crop(const std::vector<std::uint8_t>& in, int p
 
 }  // namespace
 
-TEST_CASE("augment: flipping mirrors, twice gives the image back") {
+TEST_CASE("augment: flipping mirrors the image, and flipping twice restores it") {
   auto pixels = picture(2, 3, 2, [](int y, int x, int c) { return 100 * y + 10 * x + c; });
   const auto before = pixels;
   flip_horizontally(pixels, {2, 3, 2});
@@ -57,7 +57,7 @@ TEST_CASE("augment: pad, crop and flip gives every crop of the padded image, fli
   }
 }
 
-TEST_CASE("augment: the random numbers decide alone") {
+TEST_CASE("augment: the result depends only on the random numbers") {
   const auto in = random_picture(6, 5, 2);
   auto one = in, two = in;
   Random first = Random(1).split(3), second = Random(1).split(3);

@@ -67,7 +67,7 @@ TEST_CASE("cifar: CIFAR-100 takes the fine label") {
   CHECK(data.test->read(0, pixels, nullptr) == 4);
 }
 
-TEST_CASE("cifar: what is missing or broken is named in one sentence") {
+TEST_CASE("cifar: a missing or broken file is named in one sentence") {
   const TemporaryFolder folder;
   write_cifar_10(folder);
   const auto complain = [&](int classes = 10) {
@@ -110,7 +110,7 @@ TEST_CASE("cifar: what is missing or broken is named in one sentence") {
   }
 }
 
-TEST_CASE("cifar: the PNG form becomes the binary form") {
+TEST_CASE("cifar: the PNG form is converted to the binary form") {
   const TemporaryFolder folder;
   write_image(
       folder / "images.png",

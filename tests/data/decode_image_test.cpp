@@ -36,7 +36,7 @@ std::string complaint(const std::string& bytes) {
 
 }  // namespace
 
-TEST_CASE("decode: PNG comes back as it was; grey becomes RGB, transparency is dropped") {
+TEST_CASE("decode: PNG is lossless; grey becomes RGB, transparency is dropped") {
   const TemporaryFolder folder;
   const auto rgb = random_picture(5, 7, 1);
   write_image(folder / "rgb.png", rgb, 5, 7);
@@ -56,7 +56,7 @@ TEST_CASE("decode: PNG comes back as it was; grey becomes RGB, transparency is d
         picture(2, 3, 3, [](int y, int x, int c) { return 50 * c + 10 * y + x; }));
 }
 
-TEST_CASE("decode: JPEG comes back nearly as it was, whatever its name says") {
+TEST_CASE("decode: JPEG is nearly lossless, whatever the file's name") {
   const TemporaryFolder folder;
   const auto smooth = picture(16, 24, 3, [](int y, int x, int c) { return 8 * y + 4 * x + 9 * c; });
   write_image(folder / "a.jpg", smooth, 16, 24);
@@ -70,7 +70,7 @@ TEST_CASE("decode: JPEG comes back nearly as it was, whatever its name says") {
   CHECK(from_grey.pixels[0] == from_grey.pixels[2]);
 }
 
-TEST_CASE("decode: what is broken is named in one sentence") {
+TEST_CASE("decode: a broken file is named in one sentence") {
   const TemporaryFolder folder;
   const auto pixels = random_picture(40, 40, 1);
   write_image(folder / "a.jpg", pixels, 40, 40);
@@ -90,7 +90,7 @@ TEST_CASE("decode: what is broken is named in one sentence") {
       message_of<UserError>([&] { decode_image(folder.path()); }).ends_with("not a regular file"));
 }
 
-TEST_CASE("decode: an image of too many pixels is not unfolded, and the limit can be raised") {
+TEST_CASE("decode: an image with too many pixels is refused, and the limit can be raised") {
   const std::string too_many = png_file({.width = 8001, .height = 8000}, "");
   CHECK(complaint(too_many) ==
         " has 8001x8000 pixels, more than the limit of 64000000 (see --max-pixels)");
@@ -107,7 +107,7 @@ TEST_CASE("decode: an image of too many pixels is not unfolded, and the limit ca
   CHECK(decode_image(folder / "a.png", 20).width == 5);
 }
 
-TEST_CASE("decode: an image takes no more memory than its pixels can need") {
+TEST_CASE("decode: an image's memory is limited by its pixels") {
   const std::string zeros(8 << 20, '\0');
   CHECK(complaint(png_file({.width = 10, .height = 10}, zeros)) ==
         cannot + "decoding takes too much memory for 10x10 pixels");
@@ -122,7 +122,7 @@ TEST_CASE("decode: an image takes no more memory than its pixels can need") {
       }
 }
 
-TEST_CASE("decode: a wrong checksum in a PNG is not passed over") {
+TEST_CASE("decode: a wrong checksum in a PNG is an error") {
   const std::string good = png_file({.width = 2, .height = 2}, std::string(14, '\0'));
   CHECK(pixels_of(decoded(good)) == std::vector<std::uint8_t>(12, 0));
   // In the sum of the header, in the pixels, in the sum of the end.
@@ -141,7 +141,7 @@ TEST_CASE("decode: a wrong checksum in a PNG is not passed over") {
   CHECK(decoded(comment).height == 2);
 }
 
-TEST_CASE("decode: JPEG tables that would overflow stb_image's, or are not there, are refused") {
+TEST_CASE("decode: JPEG tables that would overflow stb_image's, or are missing, are refused") {
   const std::vector<int> grey{77};
   CHECK(decoded(jpeg_file({.colours = grey})).pixels[0] == 77);
   const auto tables = [&](const std::string& more) {
@@ -162,7 +162,7 @@ TEST_CASE("decode: JPEG tables that would overflow stb_image's, or are not there
   CHECK(tables(jpeg_segment(0xfe, "a comment")) == "");
 }
 
-TEST_CASE("decode: CMYK is right with and without Adobe's marker") {
+TEST_CASE("decode: CMYK is correct with and without Adobe's marker") {
   // Stored inverted: (204, 102, 51) of cyan, magenta and yellow are left, times 153/255 for black.
   const std::vector<int> cmyk{204, 102, 51, 153};
   std::vector<std::uint8_t> expected;

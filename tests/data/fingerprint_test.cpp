@@ -1,4 +1,4 @@
-// What tells data sets apart (Dataset::fingerprint).
+// Fingerprints distinguish data sets (Dataset::fingerprint).
 #include <doctest/doctest.h>
 
 #include <filesystem>

@@ -49,7 +49,7 @@ TEST_CASE("idx: broken files are refused in one sentence that names the file") {
         " is truncated: 2 more bytes were expected");
 }
 
-TEST_CASE("idx: sizes are checked before memory is taken") {
+TEST_CASE("idx: sizes are checked before memory is allocated") {
   // 2^96 bytes, 2^64 bytes (which would wrap to 0), and 16 GB.
   for (const std::vector<std::uint32_t>& sizes :
        {std::vector<std::uint32_t>{0xffffffff, 0xffffffff, 0xffffffff},
@@ -75,7 +75,7 @@ TEST_CASE("idx: damaged gzip files are refused") {
   CHECK(complaint(wrong_sum, 1).starts_with(" is damaged"));
 }
 
-TEST_CASE("idx: what is missing or no regular file is refused, not waited for") {
+TEST_CASE("idx: a missing or non-regular file is refused, not waited for") {
   const TemporaryFolder folder;
   CHECK(message_of<UserError>([&] {
           read_idx(folder / "none", 1);

@@ -50,7 +50,7 @@ std::string complaint(const TemporaryFolder& folder, const ImageFolderOptions& o
 
 }  // namespace
 
-TEST_CASE("image folder: classes and files are sorted, other files are passed over") {
+TEST_CASE("image folder: classes and files are sorted, other files are ignored") {
   const TemporaryFolder folder;
   write_set(folder);
   const DataSplit data = open_image_folder(folder.path().string(), {});
@@ -66,7 +66,7 @@ TEST_CASE("image folder: classes and files are sorted, other files are passed ov
   read(*data.test, 1, 1);
 }
 
-TEST_CASE("image folder: testing takes the middle of the image, its short side scaled by 256/224") {
+TEST_CASE("image folder: testing takes the centre of the image, its short side scaled by 256/224") {
   const TemporaryFolder folder;
   write_set(folder);
   const auto picture = random_picture(64, 96, 9);
@@ -80,7 +80,7 @@ TEST_CASE("image folder: testing takes the middle of the image, its short side s
   CHECK(read(*data.test, 1, 0) == middle);
 }
 
-TEST_CASE("image folder: training takes parts that the random numbers alone decide") {
+TEST_CASE("image folder: training takes parts that depend only on the random numbers") {
   const TemporaryFolder folder;
   write_set(folder);
   const DataSplit data = open_image_folder(folder.path().string(), kSmall);
@@ -90,7 +90,7 @@ TEST_CASE("image folder: training takes parts that the random numbers alone deci
   CHECK(read(*data.train, 2, 0, &other) != pixels);
 }
 
-TEST_CASE("image folder: random parts have the areas, ratios and places they should") {
+TEST_CASE("image folder: random parts have the right areas, ratios and positions") {
   Random random(1);
   double area_sum = 0, log_ratio_sum = 0;
   for (int i = 0; i < 2000; ++i) {
@@ -111,7 +111,7 @@ TEST_CASE("image folder: random parts have the areas, ratios and places they sho
   CHECK(std::abs(log_ratio_sum / 2000) < 0.02);
 }
 
-TEST_CASE("image folder: where no part fits, the middle is taken") {
+TEST_CASE("image folder: if no part fits, the centre is taken") {
   Random random(1);
   const Window wide = random_part(3, 3000, random), high = random_part(3000, 3, random);
   CHECK(wide.height == 3);
@@ -124,7 +124,7 @@ TEST_CASE("image folder: where no part fits, the middle is taken") {
   CHECK(dot.width == 1);
 }
 
-TEST_CASE("image folder: what is missing or empty is named in one sentence") {
+TEST_CASE("image folder: a missing or empty folder is named in one sentence") {
   const TemporaryFolder folder;
   write_set(folder);
   const std::string expected =

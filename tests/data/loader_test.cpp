@@ -38,8 +38,7 @@ std::vector<int> samples_of(const Batch& batch) {
 
 }  // namespace
 
-TEST_CASE(
-    "loader: training epochs are shuffled, complete but for the short last batch, and differ") {
+TEST_CASE("loader: training epochs are shuffled differently and drop the short last batch") {
   Loader loader(numbers(103), kPlain, cpu_device(), {.batch = 10, .training = true, .seed = 1});
   CHECK(loader.batches_per_epoch() == 10);
   std::vector<std::vector<int>> epochs;
@@ -91,7 +90,7 @@ TEST_CASE("loader: a batch may be too short for all workers") {
   }
 }
 
-TEST_CASE("loader: no more than a few batches are made ahead") {
+TEST_CASE("loader: only a few batches are prepared ahead") {
   struct Counting : Dataset {
     std::int64_t size() const override { return 1000; }
     Shape image_shape() const override { return {1, 1, 1}; }
@@ -181,7 +180,7 @@ TEST_CASE("loader: a failure while reading reaches the caller, after the good ba
   CHECK(message_of<UserError>([&] { loader.next(); }) == "image 2 is broken");
 }
 
-TEST_CASE("loader: of several failures, that of the first sample is told, whoever is first") {
+TEST_CASE("loader: of several failures, that of the first sample is reported") {
   // Odd samples fail; the earlier, the later.
   struct Slow : Dataset {
     std::int64_t size() const override { return 40; }
@@ -204,14 +203,14 @@ TEST_CASE("loader: of several failures, that of the first sample is told, whoeve
   }
 }
 
-TEST_CASE("loader: may go away at any time") {
+TEST_CASE("loader: may be destroyed at any time") {
   for (int taken = 0; taken < 8; ++taken) {
     Loader loader(numbers(100), kPlain, cpu_device(), {.batch = 7, .training = true, .threads = 3});
     for (int b = 0; b < taken; ++b) loader.next();
   }
 }
 
-TEST_CASE("loader: what cannot be loaded is refused") {
+TEST_CASE("loader: impossible options are refused") {
   CHECK_THROWS_AS(Loader(numbers(5), kPlain, cpu_device(), {.batch = 6, .training = true}),
                   std::logic_error);
   Loader(numbers(5), kPlain, cpu_device(), {.batch = 6});  // fine for testing

@@ -1,4 +1,4 @@
-// Image files put together byte by byte: for tests, what no encoder writes.
+// Image files written byte by byte, for tests of files that no encoder writes.
 #pragma once
 
 #include <cstdint>

@@ -65,7 +65,7 @@ TEST_CASE("resize: agrees with the definition, larger and smaller") {
   }
 }
 
-TEST_CASE("resize: the same size changes nothing, an even colour stays what it is") {
+TEST_CASE("resize: the same size changes nothing, a uniform colour stays the same") {
   const auto in = random_picture(9, 8, 2);
   const ImageView view{in.data(), 9, 8, 24};
   CHECK(resized(view, 9, 8, {0, 0, 9, 8}) == in);
@@ -76,7 +76,7 @@ TEST_CASE("resize: the same size changes nothing, an even colour stays what it i
   }
 }
 
-TEST_CASE("resize: a window shows what the whole would show, a crop knows nothing beyond itself") {
+TEST_CASE("resize: a window equals that part of the whole, a crop ignores pixels outside") {
   const auto in = random_picture(20, 30, 3);
   const ImageView view{in.data(), 20, 30, 90};
   const auto whole = resized(view, 11, 45, {0, 0, 11, 45});
@@ -94,7 +94,7 @@ TEST_CASE("resize: a window shows what the whole would show, a crop knows nothin
         resized({alone.data(), 10, 12, 36}, 8, 8, {0, 0, 8, 8}));
 }
 
-TEST_CASE("resize: what is not there is refused") {
+TEST_CASE("resize: parts outside the image are refused") {
   const auto in = random_picture(4, 4, 1);
   const ImageView view{in.data(), 4, 4, 12};
   CHECK_THROWS_AS(view.crop(1, 0, 4, 4), std::logic_error);

@@ -7,7 +7,7 @@
 
 using namespace tandem;
 
-TEST_CASE("synthetic digits: the same everywhere, different by seed, all classes alike") {
+TEST_CASE("synthetic digits: the same everywhere, different by seed, balanced classes") {
   const auto set = synthetic_digits(200, 1);
   CHECK(set->size() == 200);
   CHECK(set->classes() == 10);

@@ -22,8 +22,7 @@ TEST_CASE("synthetic objects: the same seed draws the same images, classes are b
   CHECK_THROWS_AS(synthetic_objects(1, 20, 1), std::logic_error);
 }
 
-TEST_CASE(
-    "synthetic imagenet: any image at any time, always the same, with the class in its tint") {
+TEST_CASE("synthetic imagenet: images are reproducible in any order and tinted by class") {
   const DataSplit data = synthetic_imagenet(33);
   CHECK(data.train->image_shape() == Shape{33, 33, 3});
   CHECK(data.train->classes() == 1000);

@@ -38,14 +38,14 @@ std::string found(const Lists& lists) {
 
 }  // namespace
 
-TEST_CASE("agreement: ranks that have the same find no difference") {
+TEST_CASE("agreement: equal ranks find no difference") {
   for (const std::size_t ranks : {1, 2, 5}) {
     CHECK(found(Lists(ranks)) == "nothing");
     CHECK(found(Lists(ranks, {{"--lr", "0.1"}, {"--load", ""}})) == "nothing");
   }
 }
 
-TEST_CASE("agreement: the first difference is found, with all ranks that have it") {
+TEST_CASE("agreement: the first difference is found, with all ranks that differ") {
   const std::vector<Trait> same = {{"a", "1"}, {"b", "2"}, {"c", "3"}};
   Lists lists(4, same);
   lists[2][2] = {"c", "4"};
@@ -64,7 +64,7 @@ TEST_CASE("agreement: lists of different lengths differ where one ends") {
   CHECK(found({{{"a", "1"}}, {{"b", "1"}}}) == "rank 1: b 1 | a 1");
 }
 
-TEST_CASE("broadcast: everywhere what rank 0 has") {
+TEST_CASE("broadcast: every rank gets rank 0's values") {
   on_ranks(4, [](Transport& transport) {
     Bytes bytes(static_cast<std::size_t>(3 - transport.rank()),
                 static_cast<std::byte>(transport.rank()));
@@ -73,7 +73,7 @@ TEST_CASE("broadcast: everywhere what rank 0 has") {
   });
 }
 
-TEST_CASE("launch: what one rank says is thrown, not that another one said it") {
+TEST_CASE("launch: the reporting rank's error is thrown, not SaidElsewhere") {
   CHECK(message_of<UserError>([&] {
           run_on_ranks({.app = "test", .ranks = 3}, [](Communication& communication) {
             Transport& transport = communication.transport();

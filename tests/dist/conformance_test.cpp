@@ -1,5 +1,5 @@
-// Every algorithm in the table of dist/strategies.cpp, held to what its family promises. A new
-// algorithm is covered by its entry.
+// Checks that every algorithm in the table of dist/strategies.cpp does what its family guarantees.
+// A new algorithm is covered by its entry.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -233,7 +233,7 @@ bool same(const std::vector<Weights>& a, const std::vector<Weights>& b) {
 
 }  // namespace
 
-TEST_CASE("conformance: entries of the table are complete and agree with each other") {
+TEST_CASE("conformance: entries of the table are complete and consistent") {
   std::set<std::string> names, labels;
   for (const StrategyInfo& algo : all_strategies()) {
     CAPTURE(algo.name);
@@ -260,8 +260,8 @@ TEST_CASE("conformance: entries of the table are complete and agree with each ot
 }
 
 TEST_CASE(
-    "conformance: all workers end with the same weights on all devices, synchronous ones with "
-    "d-sync's") {
+    "conformance: all workers end with the same weights on all devices; synchronous "
+    "algorithms with d-sync's") {
   for_all_jobs({1, 13, 4099}, [](const Job& job) {
     const auto weights = run(job);
     for (const Weights& of_one : weights) CHECK(same(of_one, weights[0]));
@@ -280,7 +280,7 @@ TEST_CASE(
   });
 }
 
-TEST_CASE("conformance: a run that is saved, or loaded again, goes on to the same bits") {
+TEST_CASE("conformance: a run that is saved, or loaded again, continues to the same bits") {
   Random random(18);
   for_all_jobs({13}, [&](Job job) {
     const auto uninterrupted = run(job);
@@ -308,7 +308,7 @@ TEST_CASE("conformance: all workers test the same weights, and testing changes n
   });
 }
 
-TEST_CASE("conformance: a rank that fails ends the job, and its reason is told") {
+TEST_CASE("conformance: a rank that fails ends the job, and its reason is reported") {
   Random random(19);
   for_all_jobs({13}, [&](Job job) {
     if (job.ranks() == 1) return;

@@ -104,7 +104,7 @@ TEST_CASE("crash: every fatal signal ends the process" * doctest::skip(kOwnMallo
   }
 }
 
-TEST_CASE("crash: what a library does to signals while it starts is undone") {
+TEST_CASE("crash: a library's changes to signal handlers at startup are undone") {
   const auto handler_of = [](int signal) {
     struct sigaction action {};
     REQUIRE(::sigaction(signal, nullptr, &action) == 0);

@@ -12,7 +12,7 @@
 using namespace tandem;
 using namespace tandem::test;
 
-TEST_CASE("launch: every rank runs once and can talk to the others") {
+TEST_CASE("launch: every rank runs once and can communicate with the others") {
   Monitor<std::vector<int>> seen;
   run_on_ranks({.app = "test", .ranks = 4}, [&](Communication& communication) {
     Transport& transport = communication.transport();
@@ -36,7 +36,7 @@ TEST_CASE("launch: an exception on one rank ends the job at once and is thrown w
   CHECK(seconds_between(begin, Clock::now()) < 10);  // the stall timeout is 60
 }
 
-TEST_CASE("launch: any exception is thrown with its rank, and of its kind") {
+TEST_CASE("launch: any exception is rethrown with its rank and its type") {
   const auto run = [](const std::function<void()>& fail) {
     run_on_ranks({.app = "test", .ranks = 2}, [&](Communication& communication) {
       if (communication.transport().rank() == 1) fail();
@@ -50,7 +50,7 @@ TEST_CASE("launch: any exception is thrown with its rank, and of its kind") {
         "rank 1: a bug");
 }
 
-TEST_CASE("launch: a mistake of the user's is said as it is") {
+TEST_CASE("launch: a usage error is rethrown unchanged") {
   CHECK(message_of<UserError>([&] {
           run_on_ranks({.app = "test", .ranks = 3}, [](Communication& communication) {
             together(communication, [] { throw UserError("no such file"); });
@@ -69,7 +69,7 @@ TEST_CASE("launch: a rank that is silent is named after the stall timeout") {
   CHECK(message == "rank 1 has been silent for 0.1 s (--stall-timeout); the job ends");
 }
 
-TEST_CASE("launch: an error in opening the transport is thrown, not waited for") {
+TEST_CASE("launch: an error while opening the transport is thrown at once") {
   CHECK_THROWS_AS(Communication([]() -> std::unique_ptr<Transport> { throw UserError("no"); }),
                   UserError);
 }

@@ -45,7 +45,7 @@ std::string message_of_ring(const LinkSpeed& link,
 
 }  // namespace
 
-TEST_CASE("stall: the chain of who waits for whom ends at the rank that holds them up") {
+TEST_CASE("stall: the chain of waiting ranks ends at the rank that blocks them") {
   // A ring of four, each of which waits for its left neighbour.
   CHECK(held_up(0, 3, {waits_for(3), waits_for(0), kSilent, waits_for(2)}) == "by silent rank 2");
   CHECK(held_up(1, 0, {waits_for(3), waits_for(0), kBusy, waits_for(2)}) == "by busy rank 2");
@@ -59,7 +59,7 @@ TEST_CASE("stall: the chain of who waits for whom ends at the rank that holds th
   CHECK(held_up(1, kAnyRank, {waits_for(1), waits_for(kAnyRank)}) == "by each other");
 }
 
-TEST_CASE("stall: of a ring that stands still, the rank that is gone is named, and no other") {
+TEST_CASE("stall: in a stalled ring, only the missing rank is named") {
   for (const char* link : {"none", "1gbit/20us"})
     CHECK(message_of_ring(parse_link(link), [](Communication&) {}) ==
           "rank 2 has been silent for 0.4 s (--stall-timeout); the job ends");
@@ -96,7 +96,7 @@ TEST_CASE("stall: ranks that wait for each other say so") {
   CHECK(message.find("all ranks wait for each other") != std::string::npos);
 }
 
-TEST_CASE("stall: a patient rank waits as long as the other works, and no longer") {
+TEST_CASE("stall: a patient rank waits only while the other works") {
   const auto run = [](const std::function<void()>& work, bool sends) {
     return message_of<Stalled>([&] {
       run_on_ranks(

@@ -65,7 +65,7 @@ TEST_CASE("strategy: single applies the gradient of the step after backward") {
   CHECK(spans.seconds(SpanKind::update) > 0);
 }
 
-TEST_CASE("strategy: every offered name can be made, others are refused") {
+TEST_CASE("strategy: every listed algorithm can be made, others are refused") {
   const auto none = make_none();
   run_on_ranks({.app = "test", .ranks = 1}, [&](Communication& communication) {
     Small small;

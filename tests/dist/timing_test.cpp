@@ -12,7 +12,7 @@
 using namespace tandem;
 using namespace tandem::test;
 
-TEST_CASE("timing model: the paper's equations, worked out by hand") {
+TEST_CASE("timing model: the paper's equations, computed by hand") {
   const NetworkCost c{.alpha = 1e-3, .beta = 1e-8, .gamma = 1e-9, .sync = 2e-3};
   const ComputeCost compute{.update = 1e-3, .forward = 4e-3, .backward = 5e-3};
   CHECK(compute.all() == doctest::Approx(10e-3));
@@ -58,7 +58,7 @@ class ClockDevice : public CpuBackend {
 
 }  // namespace
 
-TEST_CASE("spans: a device times its own, and has waited in between") {
+TEST_CASE("spans: a device times its own spans, and gaps are waits") {
   ClockDevice device;
   Spans spans;
   spans.keep_events();
@@ -95,7 +95,7 @@ TEST_CASE("spans: a device times its own, and has waited in between") {
   CHECK(spans.events().back().iteration == 3);
 }
 
-TEST_CASE("model: each algorithm has its own equation, and one without has none") {
+TEST_CASE("model: each algorithm has its own equation, and some have none") {
   ModelInput m{.workers = 4,
                .compute = {.update = 1, .forward = 2, .backward = 3},
                .network = {.beta = 1},
@@ -115,7 +115,7 @@ TEST_CASE("model: each algorithm has its own equation, and one without has none"
   for (const char* other : {"single", "unheard-of", ""}) CHECK_FALSE(predicted(other));
 }
 
-TEST_CASE("spans: cold iterations are seen but not counted") {
+TEST_CASE("spans: cold iterations are recorded but not counted") {
   ClockDevice device;
   Spans spans;
   spans.keep_events();
@@ -131,7 +131,7 @@ TEST_CASE("spans: cold iterations are seen but not counted") {
   CHECK(spans.seconds(SpanKind::forward) == doctest::Approx(2));
 }
 
-TEST_CASE("spans: the time of an inner span counts for it alone, and events keep both") {
+TEST_CASE("spans: the time of an inner span counts only for it, and events keep both") {
   Spans spans;
   spans.keep_events();
   spans.set_iteration(7);
@@ -161,7 +161,7 @@ TEST_CASE("spans: the time of an inner span counts for it alone, and events keep
         doctest::Approx(spans.seconds(SpanKind::compress) + spans.seconds(SpanKind::communicate)));
 }
 
-TEST_CASE("rank reports: what is sent to rank 0 is what was measured, by its clock") {
+TEST_CASE("rank reports: rank 0 receives what was measured, on its own clock") {
   Spans compute, communication;
   compute.keep_events();
   { const Spans::Scope span(compute, SpanKind::forward); }
@@ -179,7 +179,7 @@ TEST_CASE("rank reports: what is sent to rank 0 is what was measured, by its clo
   CHECK(read.communication_events.empty());
 }
 
-TEST_CASE("calibration: with helpers, and where a GPU compresses") {
+TEST_CASE("calibration: with helpers, and if a GPU compresses") {
   const auto compressor = make_quant8();
   on_ranks(2, [&](Transport& t) {
     ThreadPool helpers(2);

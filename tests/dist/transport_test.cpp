@@ -49,7 +49,7 @@ TEST_CASE("transport: messages with one tag keep their order, tags are kept apar
   });
 }
 
-TEST_CASE("transport: a receive from any rank takes every message once and says who sent it") {
+TEST_CASE("transport: a receive from any rank takes every message once and names the sender") {
   over_threads_and_link(5, [](Transport& t) {
     if (t.rank() > 0)
       return t.send_and_wait(0, Tag::push,
@@ -65,7 +65,7 @@ TEST_CASE("transport: a receive from any rank takes every message once and says 
   });
 }
 
-TEST_CASE("transport: empty messages, and messages shorter than what is expected") {
+TEST_CASE("transport: empty messages, and messages shorter than expected") {
   over_threads_and_link(2, [](Transport& t) {
     if (t.rank() == 0) {
       t.send_and_wait(1, Tag::ring, {});
@@ -109,7 +109,7 @@ TEST_CASE("transport: a wait ends at the stall timeout and names the silent rank
         silent);
 }
 
-TEST_CASE("transport: a request that is given up leaves nothing behind") {
+TEST_CASE("transport: a cancelled request leaves nothing behind") {
   over_threads_and_link(2, [](Transport& t) {
     int value = 0;
     if (t.rank() == 0) {
@@ -168,7 +168,7 @@ TEST_CASE("transport: totals, barriers and gathered bytes") {
   });
 }
 
-TEST_CASE("link: speeds are read, and what makes no sense is refused with an example") {
+TEST_CASE("link: speeds are parsed, and invalid ones are refused with an example") {
   CHECK(!parse_link("none").limited());
   CHECK(parse_link("1gbe").bytes_per_s == 125e6);
   CHECK(parse_link("100gbe").bytes_per_s == 12.5e9);
@@ -186,7 +186,7 @@ TEST_CASE("link: speeds are read, and what makes no sense is refused with an exa
 
 // Timing is only tested from below here: a link is never faster than it says. That it is not much
 // slower either is measured by build/bench_link.
-TEST_CASE("link: neither direction of a card is faster than it says") {
+TEST_CASE("link: neither direction of a NIC exceeds its rate") {
   const LinkSpeed speed = parse_link("80mbit/1ms");  // 10 bytes in a microsecond
   constexpr std::size_t kBytes = 100'000;            // 10 ms
   const auto elapsed = [&](int ranks, const std::function<void(Transport&)>& body) {

@@ -1,9 +1,8 @@
-// The documents keep their promises: commands run, links lead somewhere, excerpts of code are those
-// of the source.
+// Checks the documents: commands run, links point to files, excerpts of code match the source.
 //
-// Commands stand in blocks of ```sh, one on a line; a backslash at its end continues it. They run
-// in a folder of their own per document, where build/ is the folder of these programs and datasets/
-// the repository's: what they write does not touch the tree, and must be in results/, which git
+// Commands are in ```sh blocks, one per line; a backslash at the end continues a line. They run in
+// a folder of their own per document, in which build/ is the folder of these programs and datasets/
+// the repository's. So what they write does not touch the tree. It must go to results/, which git
 // ignores. A block that begins with "# on a cluster" or "# takes minutes" is not run, but its
 // programs and options must exist.
 #include <doctest/doctest.h>
@@ -157,7 +156,7 @@ TEST_CASE("docs: every command runs") {
     }
 }
 
-TEST_CASE("docs: commands stand in blocks that say whether they are run") {
+TEST_CASE("docs: commands are in blocks that say whether they are run") {
   for (const fs::path& path : documents_in("docs", false))
     for (const CodeBlock& block : read_document(path).blocks)
       for (const std::string& line : block.lines) {
@@ -177,7 +176,7 @@ TEST_CASE("docs: commands that are not run name programs and options that exist"
         }
 }
 
-TEST_CASE("docs: what commands write goes to the folder that git ignores") {
+TEST_CASE("docs: commands write only to the folder that git ignores") {
   static const std::regex output("--(save|summary|metrics|trace|out) (\\S+)");
   std::vector<fs::path> paths = documents_in("docs", false);
   paths.push_back("README.md");
@@ -231,7 +230,7 @@ TEST_CASE("docs: a page that builds an example shows all of its lines") {
   }
 }
 
-TEST_CASE("docs: excerpts of code stand in a file that their chapter links to") {
+TEST_CASE("docs: excerpts of code are in a file that their chapter links to") {
   for (const fs::path& path : documents_in("docs", false)) {
     const Document document = read_document(path);
     for (const CodeBlock& block : document.blocks) {

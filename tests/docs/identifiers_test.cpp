@@ -1,15 +1,15 @@
-// What the documents write in backticks exists.
+// Checks that the words that documents write in backticks exist.
 //
-// The text between two backticks is cut into words at spaces. A word that begins with
+// The text between two backticks is split into words at spaces. A word that begins with
 //   --           is an option of one of our programs: its --help names it;
 //   a folder/    of the repository is a path that exists;
 //   build/       is a program: its source is in apps/, or it is the tests;
-//   results/, datasets/  is a file of the user's.
+//   results/, datasets/  is the user's file.
 // Of all other words,
 //   name.h, name.cpp, name.md … without a folder is the name of some file;
 //   Type::name   means that a file which declares Type also has the word name;
 //   every identifier (two letters or more) is a word of the sources, outside of C++ comments.
-// What other programs define is listed below.
+// Words that other programs define are listed below.
 #include <doctest/doctest.h>
 
 #include <map>
@@ -116,7 +116,7 @@ std::vector<fs::path> documents() {
 
 }  // namespace
 
-TEST_CASE("docs: what is written in backticks exists") {
+TEST_CASE("docs: words in backticks exist") {
   const Repository repository;
   int seen = 0;
   for (const fs::path& path : documents())
@@ -132,7 +132,7 @@ TEST_CASE("docs: what is written in backticks exists") {
   CHECK(seen > 500);  // they are still found
 }
 
-TEST_CASE("docs: what does not exist is told from what does") {
+TEST_CASE("docs: words that do not exist are found") {
   const Repository repository;
   for (const char* there :
        {"--pipe-k", "--compress", "build/speedup", "dist/README.md", "autograd/ops/", "tape.h",

@@ -1,4 +1,4 @@
-// What the tests of the documents read from them.
+// Reads documents for the tests.
 #pragma once
 
 #include <filesystem>

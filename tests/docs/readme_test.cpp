@@ -1,4 +1,4 @@
-// The README's tables are those of runs whose results are kept.
+// Checks that the README's tables match the stored results of runs.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -23,7 +23,7 @@ std::string row(const Results& results, const Cell& cell) {
 
 }  // namespace
 
-TEST_CASE("docs: the README's tables show the results that are kept") {
+TEST_CASE("docs: the README's tables show the stored results") {
   const std::string readme = read_bytes("README.md");
   for (const char* name : {"mnist_mlp", "gpu-cifar_cnn"}) {
     const Results results = read_results(fmt::format("docs/results/{}/results.json", name));

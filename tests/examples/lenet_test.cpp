@@ -15,7 +15,7 @@ TEST_CASE("lenet: the gradient of scaled_tanh") {
   });
 }
 
-TEST_CASE("lenet: scaled_tanh maps 1 to 1, keeps the sign, and stays below its height") {
+TEST_CASE("lenet: scaled_tanh maps 1 to 1, keeps the sign, and stays below its bound") {
   Tape tape;
   tape.begin(Tape::Mode::inference);
   const Tensor x = Tensor::from(std::vector<float>{0, 1, -1, 100}, {4}, cpu_device());
@@ -26,7 +26,7 @@ TEST_CASE("lenet: scaled_tanh maps 1 to 1, keeps the sign, and stays below its h
   CHECK(y[3] == doctest::Approx(1.7159));
 }
 
-TEST_CASE("lenet: a batch of images becomes a row of logits each") {
+TEST_CASE("lenet: every image of a batch becomes a row of logits") {
   const auto net = lenet::lenet5({28, 28, 1}, 10, 1);
   const ParameterSet parameters(net->parameters(), cpu_device());
   CHECK(parameters.count() == 61706);

@@ -69,7 +69,7 @@ TEST_CASE("layers: the MLP has PyTorch's names, order and shapes") {
   CHECK(y.value.shape() == Shape{3, 10});
 }
 
-TEST_CASE("layers: the seed decides the weights") {
+TEST_CASE("layers: the seed determines the weights") {
   const auto weights = [](std::uint64_t seed) {
     const auto model = mnist_mlp(seed);
     const ParameterSet set(model->parameters(), cpu_device());
@@ -79,7 +79,7 @@ TEST_CASE("layers: the seed decides the weights") {
   CHECK(weights(1) != weights(2));
 }
 
-TEST_CASE("layers: dropout is the identity outside training and new in every step and place") {
+TEST_CASE("layers: dropout is the identity outside training and differs by step and layer") {
   const Device device = cpu_device();
   Sequential net;
   net.add<Dropout>("0", 0.5).add<Dropout>("1", 0.5);

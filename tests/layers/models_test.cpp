@@ -1,5 +1,5 @@
-// The convolutional nets: names, shapes and counts as PyTorch has them. Building a model makes no
-// weights (its ParameterSet does), so that the large ones cost nothing here.
+// The convolutional nets: names, shapes and counts match PyTorch's. Building a model does not
+// allocate weights (its ParameterSet does), so large models cost nothing here.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -63,7 +63,7 @@ TEST_CASE("models: the CIFAR net is three convolutions and two fully connected l
   CHECK(logits(*model, kCifar) == Shape{2, 100});
 }
 
-TEST_CASE("models: of the convex CIFAR net only the last layer is trained") {
+TEST_CASE("models: only the last layer of the convex CIFAR net is trained") {
   CifarConvex model(kCifar, 100, 1);
   const auto other = cifar_cnn(kCifar, 100, 1);
   const ParameterSet set(model.parameters(), cpu_device());
@@ -173,13 +173,13 @@ TEST_CASE("models: residual nets have torchvision's names, in its order") {
   CHECK(cifar.at("fc.weight") == Shape{10, 64});
 }
 
-TEST_CASE("models: small images go through") {
+TEST_CASE("models: small images work") {
   CHECK(logits(*cifar_resnet(20, {8, 8, 3}, 10, 1), {8, 8, 3}) == Shape{2, 10});
   CHECK(logits(*resnet(18, {32, 32, 3}, 7, 1), {32, 32, 3}) == Shape{2, 7});
   CHECK(logits(*alexnet_classic({63, 63, 3}, 7, 1), {63, 63, 3}) == Shape{2, 7});
 }
 
-TEST_CASE("models: an image that is too small is refused with a sentence") {
+TEST_CASE("models: an image that is too small is refused with a message") {
   CHECK(message_of<UserError>([] {
           alexnet_owt({62, 70, 3}, 10, 1);
         }) == "AlexNet needs images of at least 63 x 63 pixels, not 70 x 62");

@@ -1,4 +1,4 @@
-// What is installed serves programs outside of this tree.
+// Programs outside this tree can use what is installed.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -54,7 +54,7 @@ struct Outside {
 
 }  // namespace
 
-TEST_CASE("install: a program outside of the tree trains its own model on its own data") {
+TEST_CASE("install: a program outside the tree trains its own model on its own data") {
   const Outside stripes("stripes");
   for (const char* arguments : {"", "--workers 2 --algo pipe-sgd --compress trunc16"})
     CHECK(stripes.run(arguments) == "100% of the test images are classified correctly\n");
@@ -64,7 +64,7 @@ TEST_CASE("install: a program outside of the tree trains its own model on its ow
   CHECK(program.out.starts_with("tandem "));
 }
 
-TEST_CASE("install: LeNet with an activation of its own learns digits") {
+TEST_CASE("install: LeNet with a user-defined activation learns digits") {
   const Outside lenet("lenet");
   for (const char* workers : {"", "--workers 2 --algo pipe-sgd"}) {
     const auto summary = nlohmann::json::parse(lenet.run(
@@ -74,7 +74,7 @@ TEST_CASE("install: LeNet with an activation of its own learns digits") {
   }
 }
 
-TEST_CASE("install: a package is put together elsewhere than where it will be") {
+TEST_CASE("install: a package can be staged with DESTDIR") {
   const TemporaryFolder staging;
   REQUIRE(install("", "/opt/tandem", staging.path()).status == 0);
   const fs::path root = staging / "opt/tandem";

@@ -1,4 +1,4 @@
-// The Makefile as a person uses it: what it builds by default, and what it says.
+// The Makefile as a user sees it: what it builds by default, and its messages.
 #include <doctest/doctest.h>
 
 #include "tests/support.h"
@@ -31,14 +31,14 @@ bool has(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("make: CUDA is built where there is a GPU, or on request") {
+TEST_CASE("make: CUDA is built if there is a GPU, or on request") {
   CHECK(has(make({"-s", "gpu=1", "detected"}).out, "CUDA 99.9 for sm_80"));
   CHECK(has(make({"-s", "gpu=", "detected"}).out, "CUDA left out: no GPU here; CUDA=1 builds it"));
   CHECK(has(make({"-s", "gpu=", "CUDA=1", "detected"}).out, "CUDA 99.9 for sm_80"));
   CHECK(has(make({"-s", "gpu=1", "CUDA=0", "detected"}).out, "CUDA left out: CUDA=0"));
 }
 
-TEST_CASE("make: what needs a GPU says why this build cannot do it") {
+TEST_CASE("make: targets that need a GPU say why this build cannot run them") {
   const std::string why = ": this build has no CUDA backend (no GPU here; CUDA=1 builds it)";
   const ProgramResult r = make({"gpu=", "MAKE=false", "check-gpu"});
   CHECK(r.status == 2);
@@ -55,7 +55,7 @@ TEST_CASE("make: check with CUDA keeps it out of the sanitized tests") {
   CHECK(has(said, "\n--no-print-directory SAN=address,undefined CUDA=0 tests\n"));
 }
 
-TEST_CASE("make: help says how long the targets that people wait for take") {
+TEST_CASE("make: help says how long slow targets take") {
   const std::string help = make({"-s", "help"}).out;
   for (const char* target :
        {"make  ", "make demo ", "make tables ", "make check ", "make bench "}) {
@@ -67,7 +67,7 @@ TEST_CASE("make: help says how long the targets that people wait for take") {
   }
 }
 
-TEST_CASE("make: a target builds the programs that it runs, and no others") {
+TEST_CASE("make: a target builds only the programs that it runs") {
   const auto built_by = [](const char* target) {
     return make({"-n", "CUDA=1", "MAKE=echo", target}).out;
   };

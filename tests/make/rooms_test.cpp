@@ -1,4 +1,4 @@
-// Each room includes only itself and the rooms to its left (README.md has the picture).
+// Checks that each room includes only itself and the rooms to its left (README.md has the picture).
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -50,7 +50,7 @@ TEST_CASE("make: no room includes a room to its right") {
   CHECK(includes > 500);  // the expression still finds them
 }
 
-TEST_CASE("make: CUDA's headers are included by tensor/cuda alone, MPI's by the transport alone") {
+TEST_CASE("make: only tensor/cuda includes CUDA's headers, only the transport MPI's") {
   const std::regex include(R"re(#include <(cuda|cublas|cudnn|mpi)[^>]*>)re");
   for (const auto& [room, allowed] : kMayInclude)
     for (const auto& entry : std::filesystem::recursive_directory_iterator(room)) {

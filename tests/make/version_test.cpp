@@ -1,4 +1,4 @@
-// What the build knows about the version it makes.
+// What the build knows about its version.
 #include <doctest/doctest.h>
 
 #include "tests/support.h"
@@ -23,7 +23,7 @@ std::string said_in(const fs::path& folder, const std::string& command) {
 
 }  // namespace
 
-TEST_CASE("version: the commit is that of this repository, and says whether files differ") {
+TEST_CASE("version: the commit is this repository's, marked if files differ") {
   const TemporaryFolder folder;
   const std::string commit = fs::absolute("scripts/detect").string() + " commit";
   CHECK(said_in(folder.path(), commit).empty());  // no repository: an unpacked archive

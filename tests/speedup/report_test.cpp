@@ -138,7 +138,7 @@ std::string xml_error(const std::string& xml) {
 
 }  // namespace
 
-TEST_CASE("timeline: every span is there, with its iteration and a tooltip") {
+TEST_CASE("timeline: every span is drawn, with its iteration and a tooltip") {
   const Cell cell = example_cell(all_algorithms()[4], 2, "1gbe", 10);
   const std::string svg = timeline_svg(cell);
   CHECK(xml_error(svg) == "");
@@ -151,7 +151,7 @@ TEST_CASE("timeline: every span is there, with its iteration and a tooltip") {
   CHECK(count(timeline_legend(), "<svg") == 8);
 }
 
-TEST_CASE("timeline: worker 0 with all algorithms, on one scale") {
+TEST_CASE("timeline: worker 0 with all algorithms, on one time scale") {
   std::vector<Cell> cells = {example_cell(all_algorithms()[1], 2, "1gbe", 10),
                              example_cell(all_algorithms()[4], 2, "1gbe", 10)};
   for (TimelineSpan& span : cells[0].timeline) span.begin *= 2, span.end *= 2;
@@ -171,7 +171,7 @@ TEST_CASE("timeline: worker 0 with all algorithms, on one scale") {
   CHECK(timelines_on_one_scale({}) == "");
 }
 
-TEST_CASE("figures: what there is to draw") {
+TEST_CASE("figures: which figures are drawn") {
   using Names = std::vector<std::string>;
   const auto names = [](const Results& results) {
     Names all;
@@ -251,7 +251,7 @@ TEST_CASE("figures: without gnuplot, the message names the package") {
         "drawing figures needs gnuplot, which is not installed (Debian's package gnuplot-nox)");
 }
 
-TEST_CASE("report: everything is in it, escaped, and nothing is loaded from elsewhere") {
+TEST_CASE("report: it is complete, escaped and self-contained") {
   const TemporaryFolder folder;
   Results results = example_results();
   results.cells[0].loads = {{.others = 0.5}};

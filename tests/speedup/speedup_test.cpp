@@ -95,7 +95,7 @@ TEST_CASE("speedup: a plan has a cell for every number of workers, link and algo
   CHECK_FALSE(has(mpi.command(r.cells[1]), "--workers"));
 }
 
-TEST_CASE("speedup: a program gets the options that its algorithm knows") {
+TEST_CASE("speedup: a program gets the options that its algorithm has") {
   Plan p = plan();
   p.options = {"--warmup-epochs", "5", "--lr", "0.1", "--pipe-k=3"};
   const Results r = p.begin();
@@ -129,7 +129,7 @@ TEST_CASE("speedup: a program gets the options that its algorithm knows") {
   CHECK(p.deterministic());
 }
 
-TEST_CASE("speedup: where few iterations are timed, the others take as long") {
+TEST_CASE("speedup: iterations that are not timed take the mean time") {
   Plan p = plan();
   p.timed = 4;
   Results r = p.begin();
@@ -275,7 +275,7 @@ TEST_CASE(
   REQUIRE(other.settings().size() == 3);
 }
 
-TEST_CASE("speedup: only a finished comparison may come from another machine, and names it") {
+TEST_CASE("speedup: only a finished comparison may come from another machine") {
   const Plan p = plan();
   Results r = interrupted();
   r.environment.processor = "abacus";
@@ -287,7 +287,7 @@ TEST_CASE("speedup: only a finished comparison may come from another machine, an
   CHECK(all.resume(r).environment.processor == "abacus");
 }
 
-TEST_CASE("speedup: of two repeats neither is preferred, and one has no spread") {
+TEST_CASE("speedup: two repeats count equally, and one has no spread") {
   Cell cell;
   cell.repeats_ms = {10, 16};
   CHECK(cell.iteration_ms() == 13);
@@ -297,8 +297,7 @@ TEST_CASE("speedup: of two repeats neither is preferred, and one has no spread")
   CHECK_FALSE(cell.spread_ms());
 }
 
-TEST_CASE(
-    "speedup: an accuracy is reached with the first of three tests in a row, or with the last") {
+TEST_CASE("speedup: an accuracy is reached at the first of three tests in a row, or at the last") {
   Cell cell;
   const auto curve = [&](std::vector<double> accuracies) {
     cell.curve.clear();
@@ -334,7 +333,7 @@ TEST_CASE("speedup: over D-Sync, and over D-Sync with the same compression") {
   CHECK_FALSE(r.speedup_at_same_bits(pipe_t));
 }
 
-TEST_CASE("speedup: a disturbed measurement is recognised") {
+TEST_CASE("speedup: a disturbed measurement is detected") {
   using Loads = std::vector<Load>;
   CHECK(disturbance({}) == "");
   CHECK(disturbance(Loads{{.others = 0.04, .stolen = 0.009, .switches = 5000}}) == "");
@@ -347,7 +346,7 @@ TEST_CASE("speedup: a disturbed measurement is recognised") {
         "6100 involuntary context switches per second, but 3000 in another repeat");
 }
 
-TEST_CASE("speedup: the meter sees a program that nobody here has waited for") {
+TEST_CASE("speedup: the meter counts a running program that was not waited for") {
   const LoadMeter meter;
   const Process busy({"sh", "-c", "while :; do :; done"});
   const auto begin = std::chrono::steady_clock::now();
@@ -361,7 +360,7 @@ TEST_CASE("speedup: the meter sees a program that nobody here has waited for") {
   CHECK(load->switches >= 0);
 }
 
-TEST_CASE("speedup: disturbed cells are timed again on demand; what was tested stays") {
+TEST_CASE("speedup: disturbed cells are timed again on request; test results stay") {
   Plan p = plan();
   Results r = interrupted();
   r.cells[0].loads[0].others = 0.5;
@@ -376,7 +375,7 @@ TEST_CASE("speedup: disturbed cells are timed again on demand; what was tested s
   CHECK(again.cells[8].done());
 }
 
-TEST_CASE("speedup: tables show what was measured, and why a cell failed") {
+TEST_CASE("speedup: tables show the measurements, and why a cell failed") {
   Results r = plan().begin();
   finish(r.cells[0], {40});
   finish(r.cells[1], {10, 14, 12});
@@ -409,7 +408,7 @@ TEST_CASE("speedup: tables show what was measured, and why a cell failed") {
   CHECK(to_markdown(r).find("| 5.00 | – | 7.00 |") != std::string::npos);
 }
 
-TEST_CASE("speedup: a program's output comes back, and its failure as it tells it") {
+TEST_CASE("speedup: a program's output is returned, and its failure is thrown with its message") {
   CHECK(tandem::run_program({"sh", "-c", "echo this; echo that >&2"}) == "this\n");
   const auto failure = [](const char* script) {
     return message_of<SystemError>([&] { tandem::run_program({"sh", "-c", script}); });

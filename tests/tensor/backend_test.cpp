@@ -1,4 +1,5 @@
-// Every call of the CPU backend beside a slow, obvious loop, and with different numbers of threads.
+// Compares every call of the CPU backend with a slow, obvious loop, for different numbers of
+// threads.
 #include "tensor/backend.h"
 
 #include <doctest/doctest.h>
@@ -60,7 +61,7 @@ TEST_CASE("backend: matrix product in all transpose forms, sizes and dtypes") {
           }
 }
 
-TEST_CASE("backend: products with nothing to add, or nowhere to put it") {
+TEST_CASE("backend: products with empty sums or empty outputs") {
   const Device device = cpu_device(2);
   const Matmul none = make_product(3, 4, 0, false, true, false, Dtype::f32, device);
   device.backend().matmul(none);
@@ -130,7 +131,7 @@ TEST_CASE("backend: element-wise calls") {
     }
 }
 
-TEST_CASE("backend: ReLU does not hide NaN, in neither direction") {
+TEST_CASE("backend: ReLU does not hide NaN, forward and backward") {
   const Device device = cpu_device();
   const float nan = std::nanf("");
   const Tensor x = Tensor::from(std::vector<float>{nan, -1, 2}, {3}, device);
@@ -170,7 +171,7 @@ TEST_CASE("backend: bias and sums over rows") {
     }
 }
 
-TEST_CASE("backend: dropout keeps the right share, scaled, and the same for the gradient") {
+TEST_CASE("backend: dropout keeps the right share, scaled, and the gradient matches") {
   const Device device = cpu_device(2);
   const Tensor x = random_tensor({kMany}, 1, Dtype::f32, device);
   const Tensor y = Tensor::empty({kMany}, Dtype::f32, device);
@@ -229,7 +230,7 @@ TEST_CASE("backend: softmax cross-entropy with and without smoothing, also for h
     }
 }
 
-TEST_CASE("backend: a label that is no class is refused") {
+TEST_CASE("backend: an invalid label is refused") {
   const Device device = cpu_device();
   const Tensor x = random_tensor({1, 3}, 1, Dtype::f32, device), p = x.clone();
   const Tensor loss = Tensor::empty({}, Dtype::f32, device);
@@ -239,7 +240,7 @@ TEST_CASE("backend: a label that is no class is refused") {
   }
 }
 
-TEST_CASE("backend: counting correct answers, the first of equals wins") {
+TEST_CASE("backend: counting correct predictions, the first of equals wins") {
   const Device device = cpu_device();
   const Tensor logits = Tensor::from(std::vector<float>{1, 5, 2, 7, 7, 0, 0, 0, 0}, {3, 3}, device);
   const Tensor labels = Tensor::from(std::vector<std::int32_t>{1, 1, 0}, {3}, device);

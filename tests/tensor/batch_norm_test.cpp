@@ -1,4 +1,4 @@
-// Batch normalisation beside obvious loops, in all its forms, and with different numbers of
+// Compares batch normalisation with obvious loops, in all its forms and for different numbers of
 // threads.
 #include <doctest/doctest.h>
 
@@ -56,7 +56,7 @@ void each_case(F&& f) {
 
 }  // namespace
 
-TEST_CASE("batch norm: statistics of the batch, and running ones") {
+TEST_CASE("batch norm: batch statistics and running statistics") {
   const Device device = cpu_device(2);
   each_case([&](Dtype dtype, const Shape& shape) {
     const std::int64_t channels = shape[-1];
@@ -89,7 +89,7 @@ TEST_CASE("batch norm: statistics of the batch, and running ones") {
   });
 }
 
-TEST_CASE("batch norm: a mean that is large beside the deviation costs no digits but x's own") {
+TEST_CASE("batch norm: a mean much larger than the deviation costs no precision beyond x's own") {
   const Device device = cpu_device(2);
   for (const std::int64_t channels : {3, 16, 64, 1100}) {
     const std::int64_t rows = 40'000 / channels + 500;
@@ -154,7 +154,7 @@ TEST_CASE("batch norm: forward in all forms") {
   });
 }
 
-TEST_CASE("batch norm: backward in all forms, overwriting and accumulating, whatever is wanted") {
+TEST_CASE("batch norm: backward in all forms, overwriting and accumulating, for all subsets") {
   const Device device = cpu_device(2);
   each_case([&](Dtype dtype, const Shape& shape) {
     const std::int64_t channels = shape[-1];
@@ -219,7 +219,7 @@ TEST_CASE("batch norm: backward in all forms, overwriting and accumulating, what
   });
 }
 
-TEST_CASE("batch norm: NaN stays visible, and empty input is no work") {
+TEST_CASE("batch norm: NaN stays visible, and empty input works") {
   const Device device = cpu_device();
   std::vector<float> values(300, 1);
   values[7] = std::nanf("");

@@ -1,4 +1,4 @@
-// The CPU's convolutions beside the obvious loop over all products, in all geometries.
+// Compares the CPU's convolutions with the obvious loop over all products, in all geometries.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -118,7 +118,7 @@ TEST_CASE("convolution: channels that do and do not fill vectors") {
               Dtype::f32, 2);
 }
 
-TEST_CASE("convolution: the shapes of the nets, in small") {
+TEST_CASE("convolution: the shapes of the nets, scaled down") {
   check({{2, 31, 31, 3}, {24, 11, 11, 3}, {4, 2}}, Dtype::f32, 2);  // AlexNet's first
   check({{2, 27, 27, 3}, {16, 7, 7, 3}, {2, 3}}, Dtype::f32, 2);    // ResNet's first
   check({{1, 13, 13, 40}, {20, 3, 3, 40}, {1, 1}}, Dtype::f32, 2);  // deep enough for two blocks
@@ -128,7 +128,7 @@ TEST_CASE("convolution: the shapes of the nets, in small") {
   check({{1, 12, 11, 8}, {8, 3, 2, 8}, {1, 1}}, Dtype::f32, 2);     // not square
 }
 
-TEST_CASE("convolution: what Winograd's way must get right") {
+TEST_CASE("convolution: the edge cases of Winograd's algorithm") {
   for (const Dtype dtype : {Dtype::f32, Dtype::f64}) {
     check({{1, 9, 10, 300}, {40, 3, 3, 300}, {1, 1}}, dtype, 2);     // deeper than a block
     check({{2, 8, 9, 260}, {33, 3, 3, 260}, {1, 0}}, dtype, 2);      // no padding
@@ -141,7 +141,7 @@ TEST_CASE("convolution: what Winograd's way must get right") {
   check({{1, 42, 43, 8}, {500, 3, 3, 8}, {1, 1}}, Dtype::f64, 2);   // more than are done at once
 }
 
-TEST_CASE("convolution: the gradient of filters keeps its digits in large batches") {
+TEST_CASE("convolution: the filters' gradient keeps its precision in large batches") {
   // Root mean square error of f32 against f64, relative to the gradient.
   const auto error = [](const Case& c) {
     const Device device = cpu_device(2);

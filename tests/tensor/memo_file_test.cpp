@@ -13,7 +13,7 @@
 using namespace tandem;
 using namespace tandem::test;
 
-TEST_CASE("memo file: what one run adds the next ones find; the last value counts") {
+TEST_CASE("memo file: later runs find what one run adds; the last value counts") {
   const TemporaryFolder folder;
   const auto path = folder / "new" / "memo.txt";
   const MemoFile first(path), beside_it(path);
@@ -32,7 +32,7 @@ TEST_CASE("memo file: what one run adds the next ones find; the last value count
   CHECK_THROWS_AS(first.add("a", "b\n"), std::logic_error);
 }
 
-TEST_CASE("memo file: damaged lines are not there, and the others are") {
+TEST_CASE("memo file: damaged lines are ignored, the others are read") {
   const TemporaryFolder folder;
   const auto path = folder / "memo.txt";
   {
@@ -51,7 +51,7 @@ TEST_CASE("memo file: damaged lines are not there, and the others are") {
   CHECK(!file.find("one"));
 }
 
-TEST_CASE("memo file: without a path, or where nothing can be written, nothing is kept") {
+TEST_CASE("memo file: without a path, or if it cannot be written, nothing is stored") {
   const TemporaryFolder folder;
   write_bytes(folder / "file", "not a folder");
   for (const auto& path : {std::filesystem::path(), folder / "file" / "memo.txt"}) {

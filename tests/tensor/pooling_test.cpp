@@ -1,4 +1,4 @@
-// Pooling beside obvious loops, beside PyTorch, and with different numbers of threads.
+// Compares pooling with obvious loops and with PyTorch, for different numbers of threads.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -70,7 +70,7 @@ Tensor numbers(const Device& device) {
 
 }  // namespace
 
-TEST_CASE("pooling: as many windows as PyTorch has") {
+TEST_CASE("pooling: the number of windows is PyTorch's") {
   // size, window, stride, padding; windows without and with ceil_mode (0: refused). Made with
   // torch.nn.MaxPool2d(window, stride, padding, ceil_mode=…)(torch.zeros(1, 1, size, size)) of
   // PyTorch 1.13; AvgPool2d says the same.
@@ -186,7 +186,7 @@ TEST_CASE("pooling: means and their gradient") {
   });
 }
 
-TEST_CASE("pooling: means over as many windows as are wanted, as PyTorch has them") {
+TEST_CASE("pooling: means over any number of windows, as in PyTorch") {
   const Device device = cpu_device(2);
   for (const Dtype dtype : {Dtype::f32, Dtype::f64})
     for (const auto& [h, w, p, q] : {std::array<std::int64_t, 4>{6, 6, 6, 6},

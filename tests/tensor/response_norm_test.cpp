@@ -1,5 +1,5 @@
-// Local response normalisation beside obvious loops, beside PyTorch, and with different numbers of
-// threads.
+// Compares local response normalisation with obvious loops and with PyTorch, for different numbers
+// of threads.
 #include <doctest/doctest.h>
 
 #include <cmath>

@@ -20,7 +20,7 @@ TEST_CASE("shape: a scalar has one element, an empty size none") {
   CHECK(Shape{3, 0, 2}.count() == 0);
 }
 
-TEST_CASE("shape: what cannot be is refused") {
+TEST_CASE("shape: invalid sizes are refused") {
   CHECK_THROWS_AS((Shape{2, -1}), std::logic_error);
   CHECK_THROWS_AS((Shape{1, 1, 1, 1, 1, 1, 1}), std::logic_error);
   const Shape shape{2, 3};

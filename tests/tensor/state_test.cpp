@@ -22,7 +22,7 @@ struct Part {
 
 }  // namespace
 
-TEST_CASE("state: what was saved comes back, into the same memory") {
+TEST_CASE("state: saved values are loaded into the same memory") {
   Part part;
   MemoryState memory;
   memory.save(part);
@@ -34,7 +34,7 @@ TEST_CASE("state: what was saved comes back, into the same memory") {
   CHECK(part.number == 4);
 }
 
-TEST_CASE("state: what has no name of its own, or another size, is refused") {
+TEST_CASE("state: duplicate names and different sizes are refused") {
   struct Other {
     void visit(State& state) { state("other", number); }
     std::int64_t number = 0;

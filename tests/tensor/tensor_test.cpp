@@ -31,7 +31,7 @@ TEST_CASE("tensor: a view keeps its storage alive") {
   CHECK(view.to_host<float>() == std::vector<float>{2, 3});
 }
 
-TEST_CASE("tensor: mistakes are refused") {
+TEST_CASE("tensor: misuse is refused") {
   const Device device = cpu_device();
   Tensor x = Tensor::zeros({2, 3}, Dtype::f32, device);
   CHECK_THROWS_AS(x.reshape({5}), std::logic_error);
@@ -43,7 +43,7 @@ TEST_CASE("tensor: mistakes are refused") {
   CHECK_THROWS_AS(x.copy_from_host(std::span<const float>(few)), std::logic_error);
 }
 
-TEST_CASE("tensor: memory is used again, also across sizes of one class") {
+TEST_CASE("tensor: memory is reused, also for other sizes of the same class") {
   const Device device = cpu_device();
   const void* first = Tensor::empty({1000}, Dtype::f32, device).raw();
   const std::size_t held = device.backend().memory().held_bytes();
@@ -63,7 +63,7 @@ TEST_CASE("tensor: size classes waste at most a quarter and keep the alignment")
   }
 }
 
-TEST_CASE("tensor: when memory runs out, what is kept is freed first; then it is a clear error") {
+TEST_CASE("tensor: when memory runs out, the pool is freed first; then an error is thrown") {
   std::size_t left = 1024;
   const auto allocate = [&](std::size_t bytes) -> void* {
     if (bytes > left) return nullptr;

@@ -1,4 +1,4 @@
-// A tensor's elements on the host, whatever their type, beside the expected ones.
+// A tensor's elements on the host, of any type, compared with the expected ones.
 #pragma once
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// Workers as threads that do not have the same weights, by a fault that a test puts in.
+// Workers as threads whose weights differ, because a test injects a fault.
 #include "train/agreement.h"
 
 #include <doctest/doctest.h>
@@ -100,7 +100,7 @@ std::string differs(int rank, int iteration, const std::string& parameter) {
 
 }  // namespace
 
-TEST_CASE("agreement: a weight that changes by itself is found by the next test") {
+TEST_CASE("agreement: a corrupted weight is found at the next test") {
   CHECK(failure({1, "2.bias", 4}, options("d-sync")) == differs(1, 6, "2.bias"));
   CHECK(failure({2, "2.weight", 8}, options("d-sync")) == differs(2, 12, "2.weight"));
   CHECK(failure({2, "2.bias", 4}, options("pipe-sgd")) == differs(2, 6, "2.bias"));
@@ -131,7 +131,7 @@ TEST_CASE("agreement: comparing changes nothing, and statistics may differ betwe
   }
 }
 
-TEST_CASE("agreement: workers and servers that begin with other weights are refused") {
+TEST_CASE("agreement: workers and servers with different initial weights are refused") {
   TrainOptions o = options("ps-sync");
   for (const int rank : {2, 3})  // a worker, the server
     CHECK(message_of<UserError>([&] {
@@ -141,7 +141,7 @@ TEST_CASE("agreement: workers and servers that begin with other weights are refu
                             rank));
 }
 
-TEST_CASE("agreement: every option is compared that may not differ, the application's own too") {
+TEST_CASE("agreement: all options that may not differ are compared, the application's own too") {
   TrainOptions o;
   o.own["depth"].value = std::int64_t{18};
   o.own["loader_threads"] = {std::int64_t{2}, true};

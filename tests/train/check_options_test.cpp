@@ -1,4 +1,4 @@
-// train() as a library: what it refuses, and what it settles by itself.
+// train() as a library: what it refuses, and what it fills in itself.
 #include "train/check_options.h"
 
 #include <doctest/doctest.h>
@@ -36,7 +36,7 @@ std::string refusal(const Change& change) {
 
 }  // namespace
 
-TEST_CASE("train(): options that were left alone just work") {
+TEST_CASE("train(): default options work") {
   TrainOptions o;
   o.quiet = true;
   o.epochs = 1;  // ten would only take longer
@@ -52,7 +52,7 @@ TEST_CASE("train(): options that were left alone just work") {
   CHECK(two.ranks.size() == 2);
 }
 
-TEST_CASE("train(): numbers of workers that cannot be are refused") {
+TEST_CASE("train(): impossible numbers of workers are refused") {
   CHECK(refusal([](TrainOptions& o) {
           o.algo = "single";
           o.workers = 4;
@@ -99,7 +99,7 @@ TEST_CASE("train(): values out of range are refused with the option's name") {
   names("--lr-schedule", [](TrainOptions& o) { o.lr_schedule = "up"; });
 }
 
-TEST_CASE("train(): options that do not go together are refused") {
+TEST_CASE("train(): contradictory options are refused") {
   CHECK(refusal([](TrainOptions& o) { o.precision = "bf16"; }) ==
         "--precision bf16 needs --device cuda");
   CHECK(refusal([](TrainOptions& o) {
@@ -112,7 +112,7 @@ TEST_CASE("train(): options that do not go together are refused") {
         "--save and --trace would write to the same file /tmp/x");
 }
 
-TEST_CASE("check_options: what it returns passes again unchanged") {
+TEST_CASE("check_options: checking the result again changes nothing") {
   TrainOptions o;
   o.workers = 3;
   o.algo = "ps-sync";

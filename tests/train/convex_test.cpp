@@ -1,6 +1,6 @@
-// CIFAR-Convex: what the Pipe-SGD paper proves about convex losses, measured. The layers below the
-// last are fixed, so their results are made once, and only the last layer is trained, by the very
-// strategies that train everything else.
+// CIFAR-Convex: measures what the Pipe-SGD paper proves about convex losses. All layers except the
+// last are fixed, so their outputs are computed once. Only the last layer is trained, by the same
+// strategies as every other net.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -124,7 +124,7 @@ TrainOptions plain_sgd(const std::string& algo, double k, std::int64_t iteration
 
 }  // namespace
 
-TEST_CASE("convex: D-Sync and Pipe-SGD come to the same loss, as fast as the paper proves") {
+TEST_CASE("convex: D-Sync and Pipe-SGD reach the same loss, as fast as the paper proves") {
   const Problem problem;
   const double least = problem.least_loss();
   double d_sync = 0, pipe_sgd = 0;

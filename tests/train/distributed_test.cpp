@@ -1,4 +1,4 @@
-// Training on several workers, end to end: what must not depend on how the work is spread.
+// Training on several workers, end to end: what must not depend on how the work is distributed.
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -212,7 +212,7 @@ TEST_CASE("distributed: local-sgd learns and can be verified, with every compres
   }
 }
 
-TEST_CASE("distributed: p workers agree with one, also where the batch does not divide evenly") {
+TEST_CASE("distributed: p workers agree with one, also if the batch does not divide evenly") {
   const TemporaryFolder folder;
   const auto weights = [&](const std::string& algo, int workers) {
     TrainOptions o = options(algo, workers);
@@ -236,7 +236,7 @@ TEST_CASE("distributed: p workers agree with one, also where the batch does not 
   }
 }
 
-TEST_CASE("distributed: the losses of all workers make the loss of the batch") {
+TEST_CASE("distributed: the losses of all workers add up to the batch's loss") {
   const TemporaryFolder folder;
   const auto losses = [&](const std::string& algo, int workers) {
     TrainOptions o = options(algo, workers, 25);  // an epoch has 20
@@ -276,7 +276,7 @@ TEST_CASE("distributed: tests may come at any iteration, and change nothing") {
   }
 }
 
-TEST_CASE("distributed: a pipeline's communication counts, also where it goes on before a test") {
+TEST_CASE("distributed: a pipeline's communication is counted, also just before a test") {
   TrainOptions o = options("pipe-sgd", 2, 16);
   o.link = "20mbit";
   o.test_every = 2;
@@ -370,7 +370,7 @@ Task conv_task() {
 
 }  // namespace
 
-TEST_CASE("distributed: a net with batch norm has the same bits under every synchronous schedule") {
+TEST_CASE("distributed: a net with batch norm has the same bits with every synchronous algorithm") {
   for (const int workers : {1, 2, 3}) {
     CAPTURE(workers);
     const Summary d_sync = train(conv_task(), options("d-sync", workers, 25));  // an epoch has 20

@@ -23,7 +23,7 @@ TEST_CASE("files: a file is replaced as a whole and nothing else is left") {
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
 }
 
-TEST_CASE("files: a failure midway keeps the old file, leaves no rubbish and names the path") {
+TEST_CASE("files: a failure midway keeps the old file, leaves nothing else and names the path") {
   const TemporaryFolder folder;
   write_file(folder / "file", "old");
   // Files of this process may not grow beyond 1,000 bytes for a moment.
@@ -52,12 +52,12 @@ TEST_CASE("files: links are followed, not replaced") {
   CHECK(read_bytes(folder / "real") == "new");
 }
 
-TEST_CASE("files: what is not a regular file is written directly") {
+TEST_CASE("files: non-regular files are written directly") {
   write_file("/dev/null", "text");
   CHECK(std::filesystem::is_character_file("/dev/null"));
 }
 
-TEST_CASE("files: a path that cannot be written is refused beforehand, with the option") {
+TEST_CASE("files: a path that cannot be written is refused in advance, with the option") {
   const TemporaryFolder folder;
   check_writable("--save", folder / "file");
   check_writable("--save", "/dev/null");
@@ -72,7 +72,7 @@ TEST_CASE("files: a path that cannot be written is refused beforehand, with the 
   CHECK(complaint(folder / std::string(250, 'x')).ends_with("File name too long"));
 }
 
-TEST_CASE("files: a link to a file that is not there yet is followed, too") {
+TEST_CASE("files: a link to a file that does not exist yet is followed too") {
   const TemporaryFolder folder;
   std::filesystem::create_symlink("real", folder / "link");
   write_file(folder / "link", "new");
@@ -80,7 +80,7 @@ TEST_CASE("files: a link to a file that is not there yet is followed, too") {
   CHECK(read_bytes(folder / "real") == "new");
 }
 
-TEST_CASE("files: a read-only file is refused, also where it could be replaced") {
+TEST_CASE("files: a read-only file is refused, even if it could be replaced") {
   const TemporaryFolder folder;
   write_bytes(folder / "file", "kept");
   std::filesystem::permissions(folder / "file", std::filesystem::perms::owner_read);
@@ -90,7 +90,7 @@ TEST_CASE("files: a read-only file is refused, also where it could be replaced")
   CHECK(read_bytes(folder / "file") == "kept");
 }
 
-TEST_CASE("files: two paths are one file over links, other folders and other names") {
+TEST_CASE("files: two paths to one file are detected, through links, folders and names") {
   namespace fs = std::filesystem;
   const TemporaryFolder folder;
   fs::create_directory(folder / "inner");
@@ -117,7 +117,7 @@ TEST_CASE("files: two paths are one file over links, other folders and other nam
   CHECK_FALSE(is_same_file("/dev/null", "/dev/null"));  // all may write there
 }
 
-TEST_CASE("files: what a killed run has left is removed by the next, and nothing else") {
+TEST_CASE("files: a killed run's leftovers are removed by the next run, and nothing else") {
   const TemporaryFolder folder;
   write_bytes(folder / "file.tandem-tmp-123", "left behind");
   write_bytes(folder / "file.tandem-tmp-124", "still being written");
@@ -166,7 +166,7 @@ TEST_CASE("files: a process that is killed while it writes leaves a file that is
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
 }
 
-TEST_CASE("files: one process at a time has a lock file, which goes away with it") {
+TEST_CASE("files: one process at a time holds a lock file, which is removed at its end") {
   const TemporaryFolder folder;
   {
     const LockFile lock(folder / "lock");
@@ -180,7 +180,7 @@ TEST_CASE("files: one process at a time has a lock file, which goes away with it
   CHECK_FALSE(LockFile(folder / "lock").is_held_elsewhere());
 }
 
-TEST_CASE("statistics: mean and median, which of two values is between them") {
+TEST_CASE("statistics: mean and median; the median of two values is their mean") {
   CHECK(mean({}) == 0);
   CHECK(mean({1, 2, 6}) == 3);
   CHECK(median({}) == 0);

@@ -75,7 +75,7 @@ double loss_after(const DataSplit& data, const std::string& algo) {
 
 }  // namespace
 
-TEST_CASE("fixed features: training on them is training on the images") {
+TEST_CASE("fixed features: training on them equals training on the images") {
   const DataSplit features = Made().data;
   CHECK(features.train->size() == 60);
   CHECK(features.train->image_shape() == Shape{1, 1, 64});
@@ -98,7 +98,7 @@ TEST_CASE("fixed features: are computed once for the same layers and data") {
   CHECK(cache.files().size() == 2);
 }
 
-TEST_CASE("fixed features: a damaged cache file is made again") {
+TEST_CASE("fixed features: a damaged cache file is rewritten") {
   const CacheFolder cache;
   const Made first;
   REQUIRE(cache.files().size() == 1);

@@ -1,4 +1,4 @@
-// Training on photographs that are decoded as they are needed, end to end.
+// Training on photographs that are decoded on demand, end to end.
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
@@ -25,7 +25,7 @@ std::unique_ptr<Layer> linear_net(const Shape& image, std::int64_t classes, std:
 
 }  // namespace
 
-TEST_CASE("training on images: broken ones are skipped and reported, alike by any workers") {
+TEST_CASE("training on images: broken ones are skipped and reported, for any number of workers") {
   const TemporaryFolder folder;
   for (const char* half : {"train", "val"})
     for (const int i : {0, 1, 2, 3, 4, 5, 6, 7})

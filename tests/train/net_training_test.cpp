@@ -1,4 +1,4 @@
-// Convolutional nets learn, end to end, on digits drawn by program.
+// Convolutional nets learn, end to end, on generated digits.
 #include <doctest/doctest.h>
 
 #include "data/synthetic_digits.h"

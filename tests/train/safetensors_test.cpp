@@ -40,7 +40,7 @@ bool has(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("safetensors: what is written is read, in the documented layout") {
+TEST_CASE("safetensors: files are written and read in the documented layout") {
   const TemporaryFolder folder;
   const std::vector<NamedArray> arrays = {
       {"b", {2, 3}, {1, 2, 3, 4, 5, 6}}, {"a", {}, {7}}, {"none", {0, 4}, {}}};
@@ -107,8 +107,7 @@ TEST_CASE("safetensors: broken files are refused in one sentence that names the 
         "/dev/null is not a regular file");
 }
 
-TEST_CASE(
-    "safetensors: a header that is deep, long or has many names is refused at once, briefly") {
+TEST_CASE("safetensors: a header that is deep, long or has many names is refused quickly") {
   const auto shape = [](const std::string& value) {
     const std::string message = complaint(file_of(
         R"({"a":{"dtype":"F32","shape":[)" + value + R"(],"data_offsets":[0,8]}})", "12345678"));
@@ -175,7 +174,7 @@ TEST_CASE("safetensors: F16, BF16 and F64 become float") {
         (folder / "file").string() + ": tensor a: its value -1e+39 is beyond the range of F32");
 }
 
-TEST_CASE("safetensors: the batches that PyTorch has counted are passed over, other integers not") {
+TEST_CASE("safetensors: PyTorch's batch counters are ignored, other integers are not") {
   const TemporaryFolder folder;
   const auto header = [](const std::string& name) {
     return R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},")" + name +
@@ -191,7 +190,7 @@ TEST_CASE("safetensors: the batches that PyTorch has counted are passed over, ot
   CHECK(has(complaint(file_of(header("labels"), data)), "its dtype is I64; F32, "));
 }
 
-TEST_CASE("weights: saved and loaded to the bit; the hash tells the difference") {
+TEST_CASE("weights: saved and loaded bit for bit; the hash shows differences") {
   const TemporaryFolder folder;
   const auto one = mnist_mlp(1), two = mnist_mlp(2);
   ParameterSet a(one->parameters(), cpu_device()), b(two->parameters(), cpu_device());
@@ -205,7 +204,7 @@ TEST_CASE("weights: saved and loaded to the bit; the hash tells the difference")
   CHECK(weights_hash(a) != weights_hash(b));
 }
 
-TEST_CASE("weights: a file of another model is refused, and nothing is changed") {
+TEST_CASE("weights: another model's file is refused, and nothing changes") {
   const TemporaryFolder folder;
   const auto model = mnist_mlp(1);
   ParameterSet set(model->parameters(), cpu_device());

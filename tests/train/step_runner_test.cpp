@@ -7,8 +7,7 @@
 using namespace tandem;
 using namespace tandem::test;
 
-TEST_CASE(
-    "step runner: hooks that need before_use are not recorded, whose replays do not call it") {
+TEST_CASE("step runner: steps with hooks that need before_use are not recorded") {
   struct Waits : Hooks {
     bool needs_before_use() const override { return true; }
   } hooks;

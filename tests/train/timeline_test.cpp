@@ -1,4 +1,4 @@
-// The timeline that --timeline prints, of spans whose times are known.
+// The timeline that --timeline prints, for spans with known times.
 #include "train/timeline.h"
 
 #include <doctest/doctest.h>
@@ -47,7 +47,7 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("timeline: two iterations, a letter for what took longest, and a scale") {
+TEST_CASE("timeline: two iterations, a letter for the longest activity, and a scale") {
   Worker w;
   for (int t = 1; t <= 4; ++t) w.iteration(t, 20 * t);
   // 17 characters for the names, one for each of 40 ms.
@@ -61,7 +61,7 @@ TEST_CASE("timeline: two iterations, a letter for what took longest, and a scale
   CHECK(lines[6] == "                 |0 ms     |10       |20       |30");
 }
 
-TEST_CASE("timeline: it shows iterations that took about as long as the mean") {
+TEST_CASE("timeline: it shows iterations whose time is close to the mean") {
   Worker w;
   double at = 0;
   for (int t = 1; t <= 20; ++t) {
@@ -73,7 +73,7 @@ TEST_CASE("timeline: it shows iterations that took about as long as the mean") {
       "worker 0, iterations 15 and 16"));
 }
 
-TEST_CASE("timeline: one worker alone, a short run, and nothing at all") {
+TEST_CASE("timeline: a single worker, a short run, and an empty one") {
   Worker w;
   w.computes(SpanKind::forward, 1, 0, 5).computes(SpanKind::backward, 1, 5, 10);
   const auto lines = lines_of(timeline_text(w.report(), 0, 10, 37));

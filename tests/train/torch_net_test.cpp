@@ -1,4 +1,4 @@
-// Weights between PyTorch and us. The files were made by PyTorch: data/make_torch_net.py.
+// Exchanges weights with PyTorch. PyTorch made the files: data/make_torch_net.py.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -51,7 +51,7 @@ std::unique_ptr<Layer> torch_net(Role role = Role::trained) {
 
 }  // namespace
 
-TEST_CASE("torch: its state dict gives its logits here") {
+TEST_CASE("torch: its state dict gives the same logits here") {
   const auto net = torch_net();
   ParameterSet set(net->parameters(), cpu_device());
   load_weights(kData / "torch_net.safetensors", set);
@@ -77,7 +77,7 @@ TEST_CASE("torch: its state dict gives its logits here") {
     CHECK(std::abs(logits[i] - io.at("logits").values[i]) < 1e-5F);
 }
 
-TEST_CASE("torch: a net that was loaded from its file is saved as the same tensors") {
+TEST_CASE("torch: a net loaded from its file is saved with the same tensors") {
   const TemporaryFolder folder;
   const auto net = torch_net();
   ParameterSet set(net->parameters(), cpu_device());
@@ -100,7 +100,7 @@ TEST_CASE("torch: a net that was loaded from its file is saved as the same tenso
   CHECK(ours.at("7.downsample.0.weight").shape == Shape{16, 16, 1, 1});
 }
 
-TEST_CASE("weights: fixed ones alone can be taken from a file that has more") {
+TEST_CASE("weights: only the fixed ones can be loaded from a file that has more") {
   const auto net = torch_net(Role::fixed);
   ParameterSet set(net->parameters(), cpu_device());
   const std::vector<float> trained = set.values().to_host<float>();

@@ -1,4 +1,4 @@
-// The whole loop, end to end, on the synthetic digits.
+// The whole training loop, end to end, on the synthetic digits.
 #include "train/trainer.h"
 
 #include <doctest/doctest.h>
@@ -43,7 +43,7 @@ TEST_CASE("training: the MLP learns the synthetic digits to 95% in 300 iteration
   CHECK(s.train_loss < 0.1);
 }
 
-TEST_CASE("training: the same seed gives the same weights, whatever the number of threads") {
+TEST_CASE("training: the same seed gives the same weights for any number of threads") {
   TrainOptions o = options(30);
   const std::string hash = train(task(), o).weights_hash;
   CHECK(train(task(), o).weights_hash == hash);
@@ -88,7 +88,7 @@ TEST_CASE("training: the step schedule counts epochs") {
   }
 }
 
-TEST_CASE("training: files are written and can be continued from") {
+TEST_CASE("training: files are written, and a run can start from them") {
   const TemporaryFolder folder;
   TrainOptions o = options(60);
   o.save = folder / "weights.safetensors";
@@ -133,7 +133,7 @@ TEST_CASE("training: files are written and can be continued from") {
   CHECK(train(task(), again).test_accuracy == s.test_accuracy);
 }
 
-TEST_CASE("training: divergence is reported, not trained on, also in the last update") {
+TEST_CASE("training: divergence ends training, also in the last update") {
   TrainOptions last = options(1);
   last.lr = 1e30;
   last.weight_decay = 1e30;
@@ -144,7 +144,7 @@ TEST_CASE("training: divergence is reported, not trained on, also in the last up
   CHECK(message_of<Diverged>([&] { train(task(), o); }).starts_with("training diverged"));
 }
 
-TEST_CASE("training: divergence names a parameter and leaves the file of the weights alone") {
+TEST_CASE("training: divergence names a parameter and does not touch the weights' file") {
   const TemporaryFolder folder;
   write_bytes(folder / "weights", "those before");
   TrainOptions o = options(50);
