@@ -60,9 +60,13 @@ void MemoFile::add(const std::string& key, const std::string& value) const {
   if (path_.empty()) return;
   std::error_code ignored;
   std::filesystem::create_directories(path_.parent_path(), ignored);
-  const int file = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  const int file = ::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (file < 0) return;
-  const std::string line = line_of(key, value) + '\n';
+  // A line that was cut off must not spoil this one.
+  char last = '\n';
+  const off_t size = ::lseek(file, 0, SEEK_END);
+  const bool cut_off = size > 0 && ::pread(file, &last, 1, size - 1) == 1 && last != '\n';
+  const std::string line = fmt::format("{}{}\n", cut_off ? "\n" : "", line_of(key, value));
   // One write() call, so that lines of several runs stay whole.
   [[maybe_unused]] const auto written = ::write(file, line.data(), line.size());
   ::close(file);

@@ -51,6 +51,19 @@ TEST_CASE("memo file: damaged lines are ignored, the others are read") {
   CHECK(!file.find("one"));
 }
 
+TEST_CASE("memo file: an entry is kept although the file ends within a line") {
+  const TemporaryFolder folder;
+  const auto path = folder / "memo.txt";
+  MemoFile(path).add("a", "1");
+  const std::string text = read_bytes(path);
+  for (const std::size_t cut : {1, 5}) {  // only the line break; a part of the hash
+    write_bytes(path, text.substr(0, text.size() - cut));
+    MemoFile(path).add("b", "2");
+    CHECK(MemoFile(path).find("a").has_value() == (cut == 1));
+    CHECK(MemoFile(path).find("b") == "2");
+  }
+}
+
 TEST_CASE("memo file: without a path, or if it cannot be written, nothing is stored") {
   const TemporaryFolder folder;
   write_bytes(folder / "file", "not a folder");
