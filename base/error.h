@@ -44,7 +44,10 @@ class OutOfMemory : public SystemError {
   const std::size_t bytes;
 };
 
-[[noreturn]] void broken_contract(fmt::string_view message, fmt::format_args args);
+[[noreturn, gnu::cold]] inline void broken_contract(fmt::string_view message,
+                                                    fmt::format_args args) {
+  throw std::logic_error(fmt::vformat(message, args));
+}
 
 // Checks a contract between parts of Tandem. Always on, also in release builds.
 template <class... Args>

@@ -6,9 +6,8 @@
 #include <system_error>
 
 #include "base/error.h"
-#include "data/data_folder.h"
-#include "data/regular_file.h"
-#include "data/synthetic_objects.h"
+#include "data/files.h"
+#include "data/synthetic.h"
 
 namespace tandem {
 namespace {

@@ -14,7 +14,7 @@ namespace tandem {
 // test.bin; the fine labels). Throws UserError with the path if a file is missing or broken.
 DataSplit load_cifar(int classes, const std::filesystem::path& folder);
 
-// Opens what `--data` names: a folder or "synthetic" (synthetic_objects.h). If it is empty,
+// Opens what `--data` names: a folder or "synthetic" (synthetic.h). If it is empty,
 // datasets/cifar-10 or datasets/cifar-100 if that exists, else the synthetic set. The description
 // says which one was taken and why. Training images are padded, cropped and flipped (augment.h).
 DataSplit open_cifar(int classes, const std::string& data);

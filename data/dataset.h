@@ -3,13 +3,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/random.h"
 #include "data/augment.h"
-#include "data/skipped_files.h"
 #include "tensor/device_queue.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
@@ -92,6 +93,24 @@ struct Normalisation {
 ByteScale byte_scale(const Normalisation& normalisation);  // the same for pixels of 0 to 255
 Normalisation measure_normalisation(const InMemoryDataset& dataset);
 Normalisation imagenet_normalisation();  // the usual one for photographs
+
+// Collects the broken files that a run has skipped. Thread-safe.
+class SkippedFiles {
+ public:
+  // Adds a message that names the file and its defect. A repeated message is kept once.
+  void add(const std::string& what) {
+    const std::lock_guard lock(mutex_);
+    all_.insert(what);
+  }
+  std::set<std::string> all() const {
+    const std::lock_guard lock(mutex_);
+    return all_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::set<std::string> all_;
+};
 
 // The data that an application trains and tests on.
 struct DataSplit {

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "data/files.h"
 #include "data/image_check.h"
-#include "data/regular_file.h"
 
 namespace tandem {
 namespace {

@@ -1,4 +1,4 @@
-#include "data/synthetic_imagenet.h"
+#include "data/synthetic.h"
 
 #include <algorithm>
 #include <array>

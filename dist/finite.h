@@ -1,21 +1,37 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
 
 #include "autograd/parameter.h"
+#include "base/error.h"
+#include "dist/compress/magnitude.h"
 #include "dist/timing/spans.h"
 #include "tensor/staging.h"
 
 namespace tandem {
 
-// Throws Diverged, naming iteration and parameter, if a gradient holds NaN or infinity.
-// `gradient` has begun, with values laid out like the flat gradient of the parameters; with
-// `ready`, on a GPU, which may still be at work on it: the communication thread waits until it is
-// done.
-void require_finite(const ParameterSet& parameters, Staging& gradient, const EventPtr& ready,
-                    std::int64_t iteration, Spans& spans);
-// The same for values that are on the host.
-void require_finite(const ParameterSet& parameters, const std::vector<float>& gradient,
-                    std::int64_t iteration);
+// Throws Diverged, naming iteration and parameter, if a gradient holds NaN or infinity. `gradient`
+// is laid out like the flat gradient of the parameters.
+inline void require_finite(const ParameterSet& parameters, const std::vector<float>& gradient,
+                           std::int64_t iteration) {
+  for (const Parameter* p : parameters.trained())
+    if (!all_finite(std::span(gradient).subspan(static_cast<std::size_t>(p->offset),
+                                                static_cast<std::size_t>(p->shape.count()))))
+      throw Diverged(
+          "training diverged: the gradient of {} is not finite in iteration {}; try a lower --lr",
+          p->name, iteration);
+}
+
+// The same for a gradient whose staging has begun; with `ready`, on a GPU, which may still be at
+// work on it: the communication thread waits until it is done.
+inline void require_finite(const ParameterSet& parameters, Staging& gradient, const EventPtr& ready,
+                           std::int64_t iteration, Spans& spans) {
+  std::optional<Spans::Scope> waits;
+  if (ready) waits.emplace(spans, SpanKind::wait);
+  if (!gradient.finite()) require_finite(parameters, gradient.values(), iteration);
+}
 
 }  // namespace tandem

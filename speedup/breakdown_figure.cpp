@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "speedup/columns.h"
 #include "speedup/palette.h"
+#include "speedup/table.h"
 
 namespace tandem {
 namespace {

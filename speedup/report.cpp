@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "speedup/columns.h"
 #include "speedup/figures.h"
 #include "speedup/html.h"
 #include "speedup/palette.h"
 #include "speedup/report_style.h"
+#include "speedup/table.h"
 #include "speedup/timeline.h"
 #include "train/files.h"
 

@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "base/error.h"
-#include "data/regular_file.h"
+#include "data/files.h"
 #include "dist/strategies.h"
 #include "train/files.h"
 #include "train/json_input.h"

@@ -11,7 +11,6 @@
 #include "speedup/excerpt.h"
 #include "speedup/load.h"
 #include "speedup/plan.h"
-#include "speedup/scratch.h"
 #include "train/files.h"
 #include "train/option_table.h"
 #include "train/statistics.h"

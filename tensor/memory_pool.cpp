@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "tensor/backend.h"
 
 namespace tandem {
 
@@ -76,6 +77,18 @@ void MemoryPool::trim() {
 std::size_t MemoryPool::held_bytes() const {
   const std::lock_guard lock(mutex_);
   return held_bytes_;
+}
+
+Storage::Storage(const Device& device, std::size_t bytes)
+    : block_(device.backend().memory().take(bytes).release()) {
+  block_->handles.store(1, std::memory_order_relaxed);
+  block_->home = device.shared_backend();
+}
+
+void Storage::give_back() noexcept {
+  // Keeps the backend, and with it the pool, alive until the call returns.
+  const std::shared_ptr<Backend> home = std::move(block_->home);
+  home->memory().give_back(std::unique_ptr<MemoryBlock>(block_));
 }
 
 }  // namespace tandem

@@ -39,7 +39,13 @@ class Shape {
     return product;
   }
 
-  std::string str() const;  // "[100, 784]"
+  // "[100, 784]"
+  std::string str() const {
+    std::string text = "[";
+    for (const std::int64_t size : sizes())
+      text += (text.size() > 1 ? ", " : "") + std::to_string(size);
+    return text + "]";
+  }
 
   friend bool operator==(const Shape& a, const Shape& b) {
     return std::ranges::equal(a.sizes(), b.sizes());

@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "train/files.h"
 #include "train/timeline.h"
-#include "train/trace.h"
 #include "train/weights.h"
 
 namespace tandem {

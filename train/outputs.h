@@ -12,7 +12,6 @@
 #include "train/metrics.h"
 #include "train/options.h"
 #include "train/summary.h"
-#include "train/write_failures.h"
 
 namespace tandem {
 

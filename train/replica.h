@@ -6,7 +6,7 @@
 #include "autograd/sgd.h"
 #include "data/dataset.h"
 #include "train/options.h"
-#include "train/task.h"
+#include "train/trainer.h"
 
 namespace tandem {
 

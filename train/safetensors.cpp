@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "data/regular_file.h"
+#include "data/files.h"
 #include "train/files.h"
 #include "train/json_input.h"
 

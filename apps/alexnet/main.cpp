@@ -1,7 +1,7 @@
 // AlexNet, a benchmark of the Pipe-SGD paper. It has many parameters, so communication matters.
-#include "layers/models/alexnet.h"
+#include "layers/models/models.h"
 #include "train/app.h"
-#include "train/image_options.h"
+#include "train/data_options.h"
 #include "train/trainer.h"
 
 using namespace tandem;

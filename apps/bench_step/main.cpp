@@ -12,10 +12,7 @@
 
 #include "autograd/sgd.h"
 #include "base/clock.h"
-#include "layers/models/alexnet.h"
-#include "layers/models/cifar_cnn.h"
-#include "layers/models/mlp.h"
-#include "layers/models/resnet.h"
+#include "layers/models/models.h"
 #include "tensor/cuda/cuda_backend.h"
 #include "train/app.h"
 #include "train/command_line.h"

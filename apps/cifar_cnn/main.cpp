@@ -1,7 +1,7 @@
 // CIFAR100-CNN: the net of the Pipe-SGD paper's convex benchmark, but with all layers trained.
-#include "layers/models/cifar_cnn.h"
+#include "layers/models/models.h"
 #include "train/app.h"
-#include "train/cifar_options.h"
+#include "train/data_options.h"
 #include "train/trainer.h"
 
 using namespace tandem;

@@ -9,9 +9,9 @@
 
 #include "base/error.h"
 #include "dist/transport/mpi_launch.h"
-#include "layers/models/cifar_cnn.h"
+#include "layers/models/models.h"
 #include "train/app.h"
-#include "train/cifar_options.h"
+#include "train/data_options.h"
 #include "train/fixed_features.h"
 #include "train/trainer.h"
 #include "train/weights.h"

@@ -1,6 +1,6 @@
 // MNIST-MLP, the smallest benchmark of the Pipe-SGD paper.
 #include "data/mnist.h"
-#include "layers/models/mlp.h"
+#include "layers/models/models.h"
 #include "train/app.h"
 #include "train/trainer.h"
 

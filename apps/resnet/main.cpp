@@ -5,10 +5,9 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "layers/models/resnet.h"
+#include "layers/models/models.h"
 #include "train/app.h"
-#include "train/cifar_options.h"
-#include "train/image_options.h"
+#include "train/data_options.h"
 #include "train/trainer.h"
 
 using namespace tandem;

@@ -17,7 +17,6 @@
 #include "base/error.h"
 #include "dist/transport/link_speed.h"
 #include "dist/transport/mpi_launch.h"
-#include "speedup/columns.h"
 #include "speedup/environment.h"
 #include "speedup/figures.h"
 #include "speedup/plan.h"
@@ -31,7 +30,6 @@
 #include "train/json_input.h"
 #include "train/statistics.h"
 #include "train/validators.h"
-#include "train/write_failures.h"
 
 using namespace tandem;
 namespace fs = std::filesystem;

@@ -1,4 +1,4 @@
-#include "layers/models/alexnet.h"
+#include "layers/models/models.h"
 
 #include "layers/conv2d.h"
 #include "layers/linear.h"

@@ -1,4 +1,4 @@
-#include "layers/models/mlp.h"
+#include "layers/models/models.h"
 
 #include "layers/linear.h"
 #include "layers/sequential.h"

@@ -1,4 +1,4 @@
-#include "layers/models/resnet.h"
+#include "layers/models/models.h"
 
 #include <fmt/format.h>
 

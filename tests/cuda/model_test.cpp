@@ -1,9 +1,6 @@
 // Whole nets: the loss and every parameter's gradient on the GPU compared with the CPU's, for the
 // same weights, images and random numbers.
-#include "layers/models/alexnet.h"
-#include "layers/models/cifar_cnn.h"
-#include "layers/models/mlp.h"
-#include "layers/models/resnet.h"
+#include "layers/models/models.h"
 #include "tests/cuda/compare.h"
 
 using namespace tandem;

@@ -1,8 +1,8 @@
 // What a GPU does asynchronously: events, copies, recorded steps, memory.
-#include "data/synthetic_digits.h"
+#include "data/synthetic.h"
 #include "dist/launch.h"
 #include "layers/linear.h"
-#include "layers/models/mlp.h"
+#include "layers/models/models.h"
 #include "layers/sequential.h"
 #include "layers/simple.h"
 #include "tests/cuda/compare.h"

@@ -1,11 +1,11 @@
 // Training on the GPU: what must not depend on how the work is distributed, replayed or repeated,
 // and what happens when memory runs out.
-#include "data/synthetic_digits.h"
+#include "data/synthetic.h"
 #include "dist/compress/compressor.h"
 #include "layers/batch_norm.h"
 #include "layers/conv2d.h"
 #include "layers/linear.h"
-#include "layers/models/mlp.h"
+#include "layers/models/models.h"
 #include "layers/sequential.h"
 #include "layers/simple.h"
 #include "tests/cuda/compare.h"

@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include "tests/data/image_files.h"
-#include "tests/data/raw_images.h"
 #include "tests/support.h"
 
 using namespace tandem;

@@ -5,7 +5,7 @@
 
 #include "data/dataset.h"
 #include "data/image_folder.h"
-#include "data/synthetic_imagenet.h"
+#include "data/synthetic.h"
 #include "tests/support.h"
 
 using namespace tandem;

@@ -1,8 +1,6 @@
-#include "data/synthetic_objects.h"
+#include "data/synthetic.h"
 
 #include <doctest/doctest.h>
-
-#include "data/synthetic_imagenet.h"
 
 using namespace tandem;
 

@@ -2,8 +2,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "speedup/columns.h"
 #include "speedup/results.h"
+#include "speedup/table.h"
 #include "tests/support.h"
 
 using namespace tandem;

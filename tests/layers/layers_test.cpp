@@ -4,7 +4,7 @@
 
 #include "layers/init.h"
 #include "layers/linear.h"
-#include "layers/models/mlp.h"
+#include "layers/models/models.h"
 #include "layers/sequential.h"
 #include "layers/simple.h"
 #include "tests/support.h"

@@ -5,9 +5,7 @@
 #include <cmath>
 #include <map>
 
-#include "layers/models/alexnet.h"
-#include "layers/models/cifar_cnn.h"
-#include "layers/models/resnet.h"
+#include "layers/models/models.h"
 #include "tests/support.h"
 
 using namespace tandem;

@@ -11,7 +11,6 @@
 #include <sstream>
 
 #include "base/error.h"
-#include "speedup/columns.h"
 #include "speedup/figure_scripts.h"
 #include "speedup/figures.h"
 #include "speedup/palette.h"

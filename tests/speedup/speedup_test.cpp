@@ -15,7 +15,6 @@
 #include "speedup/child.h"
 #include "speedup/excerpt.h"
 #include "speedup/plan.h"
-#include "speedup/scratch.h"
 #include "speedup/table.h"
 #include "tests/support.h"
 #include "train/files.h"

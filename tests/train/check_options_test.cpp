@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "base/error.h"
-#include "layers/models/mlp.h"
+#include "layers/models/models.h"
 #include "tests/support.h"
 #include "tests/train/digits.h"
 #include "train/option_table.h"

@@ -5,9 +5,9 @@
 
 #include <cmath>
 
-#include "data/synthetic_objects.h"
+#include "data/synthetic.h"
 #include "layers/linear.h"
-#include "layers/models/cifar_cnn.h"
+#include "layers/models/models.h"
 #include "tests/support.h"
 #include "train/trainer.h"
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "data/dataset.h"
-#include "data/synthetic_digits.h"
+#include "data/synthetic.h"
 
 namespace tandem::test {
 

@@ -11,7 +11,7 @@
 
 #include "autograd/ops.h"
 #include "data/loader.h"
-#include "data/synthetic_digits.h"
+#include "data/synthetic.h"
 #include "dist/compress/compressor.h"
 #include "dist/strategies.h"
 #include "layers/batch_norm.h"

@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "data/synthetic_objects.h"
-#include "layers/models/cifar_cnn.h"
+#include "data/synthetic.h"
+#include "layers/models/models.h"
 #include "tests/support.h"
 #include "train/trainer.h"
 

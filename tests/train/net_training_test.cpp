@@ -1,9 +1,8 @@
 // Convolutional nets learn, end to end, on generated digits.
 #include <doctest/doctest.h>
 
-#include "data/synthetic_digits.h"
-#include "layers/models/cifar_cnn.h"
-#include "layers/models/resnet.h"
+#include "data/synthetic.h"
+#include "layers/models/models.h"
 #include "train/trainer.h"
 
 using namespace tandem;

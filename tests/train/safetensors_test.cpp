@@ -10,7 +10,7 @@
 #include <cstring>
 #include <limits>
 
-#include "layers/models/mlp.h"
+#include "layers/models/models.h"
 #include "tests/support.h"
 #include "train/weights.h"
 

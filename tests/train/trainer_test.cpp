@@ -7,9 +7,10 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "data/synthetic_digits.h"
-#include "layers/models/mlp.h"
+#include "data/synthetic.h"
+#include "layers/models/models.h"
 #include "tests/support.h"
+#include "train/step_runner.h"
 
 using namespace tandem;
 using namespace tandem::test;
@@ -154,4 +155,22 @@ TEST_CASE("training: divergence names a parameter and does not touch the weights
   CAPTURE(message);
   CHECK(message.starts_with("training diverged: the gradient of 0.weight is not finite in "));
   CHECK(read_bytes(folder / "weights") == "those before");
+}
+
+TEST_CASE("step runner: steps with hooks that need before_use are not recorded") {
+  struct Waits : Hooks {
+    bool needs_before_use() const override { return true; }
+  } hooks;
+  Parameter p({1}, {1});
+  const ParameterSet parameters({{"p", &p}}, cpu_device());
+  Tape tape;
+  Spans spans;
+  const auto make = [&](bool record) {
+    StepRunner(
+        record, [](const Batch&) { return Var{}; }, hooks, parameters, tape, spans);
+  };
+  CHECK_NOTHROW(make(false));
+  CHECK(message_of<UserError>([&] { make(true); }) ==
+        "this algorithm waits for each layer's weights, which a recorded step cannot do; use "
+        "--graphs off");
 }

@@ -1,10 +1,11 @@
-#include "train/image_options.h"
+#include "train/data_options.h"
 
 #include <filesystem>
 
 #include "base/error.h"
+#include "data/cifar.h"
 #include "data/image_folder.h"
-#include "data/synthetic_imagenet.h"
+#include "data/synthetic.h"
 
 namespace tandem {
 namespace {
@@ -56,6 +57,20 @@ DataSplit open_images(const std::string& data, const ImageOptions& o) {
                                 .skip_bad_images = o.skip_bad_images,
                                 .max_pixels = o.max_pixels > 0 ? o.max_pixels : kMaxPixels});
   if (o.loader_threads > 0) split.loader_threads = static_cast<int>(o.loader_threads);
+  return split;
+}
+
+OwnOption cifar_dataset_option(std::string& dataset) {
+  return {.name = "--dataset",
+          .value = &dataset,
+          .value_name = "NAME",
+          .help = "cifar10 or cifar100",
+          .choices = {"cifar10", "cifar100"}};
+}
+
+DataSplit open_cifar(const std::string& dataset, const std::string& data, bool augment) {
+  DataSplit split = open_cifar(dataset == "cifar10" ? 10 : 100, data);
+  if (!augment) split.augment = {};
   return split;
 }
 

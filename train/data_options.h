@@ -1,5 +1,4 @@
-// Options that the programs for photographs share: where the images come from, and how they are
-// read.
+// Options and data that several programs share.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +10,7 @@
 
 namespace tandem {
 
+// For photographs: where the images come from, and how they are read.
 struct ImageOptions {
   std::int64_t image_size = 0;  // width and height in pixels; 0: 224
   bool skip_bad_images = false;
@@ -29,5 +29,18 @@ inline constexpr const char* kImagesHelp =
 // Opens what --data names: a folder, "synthetic", or, if empty, datasets/imagenet if it exists and
 // synthetic otherwise. Throws UserError if files are missing or options contradict each other.
 DataSplit open_images(const std::string& data, const ImageOptions& options);
+
+// For CIFAR: which of the two data sets, and its augmentation.
+inline constexpr const char* kCifarHelp =
+    "Folder with the binary files of the data set, or\n"
+    "generated objects. Default: what `make data`\n"
+    "put into datasets/, else synthetic";
+
+// --dataset cifar10|cifar100, for AppHelp. `dataset` holds the default; the option keeps a pointer
+// to it.
+OwnOption cifar_dataset_option(std::string& dataset);
+
+// Opens that data set. `data` is the value of --data, see data/cifar.h.
+DataSplit open_cifar(const std::string& dataset, const std::string& data, bool augment);
 
 }  // namespace tandem

@@ -1,4 +1,3 @@
-#include "data/idx.h"
 
 #include <doctest/doctest.h>
 
