@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "autograd/parameter.h"
+#include "base/names.h"
 #include "tensor/backend.h"
 
 namespace tandem {
@@ -21,6 +22,11 @@ struct Schedule {
   std::int64_t warmup = 0;  // first rises linearly to the kind's rate over this many
 
   double rate(std::int64_t iteration) const;
+};
+
+template <>
+struct NamesOf<Schedule::Kind> {
+  static constexpr const char* names[] = {"constant", "step", "cosine"};
 };
 
 struct SgdOptions {

@@ -33,7 +33,7 @@ Results Plan::begin() const {
             .repeats = repeats,
             .tests = tests,
             .seed = seed,
-            .environment = this_machine(device == "cuda")};
+            .environment = this_machine(device == DeviceKind::cuda)};
   r.environment.command = valid_text(command_line);
   r.environment.transport = mpiexec.empty() ? "threads" : "MPI";
   for (const int count : workers)
@@ -90,8 +90,8 @@ Results Plan::resume(const Results& earlier) const {
       throw UserError("it holds results with {} {}, not {}", what, before, wanted);
   };
   same("--bench", earlier.bench, now.bench);
-  same("--device", earlier.device, now.device);
-  same("--precision", earlier.precision, now.precision);
+  same("--device", std::string_view(to_string(earlier.device)), to_string(now.device));
+  same("--precision", std::string_view(to_string(earlier.precision)), to_string(now.precision));
   same("--batch", earlier.batch, now.batch);
   same("--iterations", earlier.iterations, now.iterations);
   same("--timed", earlier.timed, now.timed);
@@ -160,7 +160,8 @@ void check_handed_on(const std::vector<std::string>& options) {
 }
 
 bool Plan::deterministic() const {
-  return device == "cpu" || std::ranges::find(options, "--deterministic") != options.end();
+  return device == DeviceKind::cpu ||
+         std::ranges::find(options, "--deterministic") != options.end();
 }
 
 std::vector<std::string> without_warmup(const Cell& cell) {
@@ -179,9 +180,9 @@ std::vector<std::string> Plan::command(const Cell& cell) const {
   if (!mpiexec.empty()) add({"-n", std::to_string(ranks)});
   add({programs + "/" + bench.program, "--algo", cell.algo, "--compress", cell.compress, "--link",
        cell.link, "--batch", std::to_string(bench.batch), "--seed", std::to_string(seed),
-       "--device", device, "--quiet"});
+       "--device", to_string(device), "--quiet"});
   if (mpiexec.empty()) add({"--workers", std::to_string(cell.workers)});
-  if (device == "cuda") add({"--precision", precision});
+  if (device == DeviceKind::cuda) add({"--precision", to_string(precision)});
   for (const std::string& word : without_warmup(cell)) words.push_back(word);
   const auto known = known_to(cell.algo, options);
   words.insert(words.end(), known.begin(), known.end());

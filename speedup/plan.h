@@ -24,7 +24,8 @@ struct Plan {
   std::int64_t iterations = 0, repeats = 3, tests = 20;
   std::int64_t timed = 0;  // iterations over each link; 0: all
   std::uint64_t seed = 1;
-  std::string device = "cpu", precision = "fp32";
+  DeviceKind device = DeviceKind::cpu;
+  Precision precision = Precision::fp32;
   bool again_disturbed = false;      // time finished cells again if they were disturbed
   std::vector<std::string> mpiexec;  // the command that starts ranks; empty: ranks are threads
   std::vector<std::string> options;  // passed to the program

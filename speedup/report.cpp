@@ -86,7 +86,7 @@ workers, link {9}. The report compares the time per iteration and the final accu
 <nav><a href="#speedup">Speedup</a><a href="#tables">Tables</a><a href="#figures">Figures</a><a href="#timelines">Timelines</a><a href="#reading">How to read this</a><a href="#environment">Environment</a></nav>
 </header>
 )",
-      escaped(r.net), grouped(r.parameters), escaped(r.device), escaped(r.precision),
+      escaped(r.net), grouped(r.parameters), to_string(r.device), to_string(r.precision),
       listed(r,
              [](const Cell& cell) {
                return fmt::format("<span class=\"name\">{}</span>", escaped(cell.name));

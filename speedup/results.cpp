@@ -1,5 +1,7 @@
 #include "speedup/results.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -108,12 +110,32 @@ constexpr std::tuple kLoad(field("others", &Load::others), field("stolen", &Load
                            field("switches", &Load::switches));
 
 template <class T>
+void write_value(const T& from, Json& json) {
+  json = from;
+}
+template <Named E>
+void write_value(const E& from, Json& json) {
+  json = to_string(from);
+}
+template <class T>
+void read_value(const Parsed& json, T& to) {
+  json.get_to(to);
+}
+template <Named E>
+void read_value(const Parsed& json, E& to) {
+  const auto name = json.get<std::string>();
+  const auto value = from_string<E>(name);
+  if (!value) throw UserError("{} is none of {}", shown(name, 40), fmt::join(names_of<E>(), ", "));
+  to = *value;
+}
+
+template <class T>
 void write(const auto& fields, const T& from, Json& json) {
-  std::apply([&](const auto&... f) { ((json[f.first] = from.*f.second), ...); }, fields);
+  std::apply([&](const auto&... f) { (write_value(from.*f.second, json[f.first]), ...); }, fields);
 }
 template <class T>
 void read(const auto& fields, const Parsed& json, T& to) {
-  std::apply([&](const auto&... f) { (json.at(f.first).get_to(to.*f.second), ...); }, fields);
+  std::apply([&](const auto&... f) { (read_value(json.at(f.first), to.*f.second), ...); }, fields);
 }
 
 Json json_of(const Results& all, const Cell& c) {

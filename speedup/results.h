@@ -12,6 +12,7 @@
 
 #include "dist/timing/model.h"
 #include "speedup/load.h"
+#include "tensor/precision.h"
 
 namespace tandem {
 
@@ -105,7 +106,9 @@ struct Environment {
 struct Results {
   std::string bench;  // the program
   std::string net;    // for people: "MNIST-MLP"
-  std::string data, device, precision;
+  std::string data;
+  DeviceKind device = DeviceKind::cpu;
+  Precision precision = Precision::fp32;
   std::string options;  // passed to the program in addition
   std::int64_t batch = 0;
   std::int64_t iterations = 0, timed = 0;  // of a run, and of a timed run over a link

@@ -75,7 +75,8 @@ std::string what(const Results& r) {
       "{}{}, batch {}, {} iterations each from seed {}{}, {} repeat{}; {}{}, ranks over {}", r.net,
       r.data.empty() ? "" : " on " + r.data, r.batch, r.iterations, r.seed,
       r.extrapolates() ? fmt::format(", {} of them timed", r.timed) : "", r.repeats,
-      r.repeats == 1 ? "" : "s", r.device, r.device == "cuda" ? " " + r.precision : "",
+      r.repeats == 1 ? "" : "s", to_string(r.device),
+      r.device == DeviceKind::cuda ? fmt::format(" {}", to_string(r.precision)) : "",
       r.environment.transport);
 }
 

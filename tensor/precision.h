@@ -1,12 +1,17 @@
-// The precision that a device computes in.
+// The kinds of device, and the precision that a device computes in.
 #pragma once
 
-#include <string>
-#include <vector>
-
+#include "base/names.h"
 #include "tensor/dtype.h"
 
 namespace tandem {
+
+enum class DeviceKind { cpu, cuda };
+
+template <>
+struct NamesOf<DeviceKind> {
+  static constexpr const char* names[] = {"cpu", "cuda"};
+};
 
 enum class Precision {
   fp32,
@@ -15,11 +20,13 @@ enum class Precision {
          // statistics and all sums are f32, but cuDNN may round a filter's gradient to bf16 before
 };
 
+template <>
+struct NamesOf<Precision> {
+  static constexpr const char* names[] = {"fp32", "tf32", "bf16"};
+};
+
 inline Dtype activation_dtype(Precision precision) {
   return precision == Precision::bf16 ? Dtype::bf16 : Dtype::f32;
 }
-
-const std::vector<std::string>& precision_names();
-Precision precision_named(const std::string& name);
 
 }  // namespace tandem

@@ -63,8 +63,8 @@ void settle_ranks(TrainOptions& o) {
 TrainOptions check_options(TrainOptions o) {
   check_values(o);
   settle_ranks(o);
-  if (o.device == "cpu" && o.precision != "fp32")
-    throw UserError("--precision {} needs --device cuda", o.precision);
+  if (o.device == DeviceKind::cpu && o.precision != Precision::fp32)
+    throw UserError("--precision {} needs --device cuda", to_string(o.precision));
   if (o.nesterov && o.momentum == 0) throw UserError("--nesterov needs a --momentum above 0");
   return o;
 }

@@ -9,7 +9,6 @@
 #include "dist/compress/compressor.h"
 #include "dist/strategies.h"
 #include "dist/transport/link_speed.h"
-#include "tensor/precision.h"
 
 namespace tandem {
 namespace {
@@ -63,8 +62,8 @@ std::vector<OptionRow> make_table() {
        .ranks = kDiffer,
        .rule = whole(1, 1024),
        .unset = "0"},
-      {.name = "--device", .member = &O::device, .rule = one_of({"cpu", "cuda"})},
-      {.name = "--precision", .member = &O::precision, .rule = one_of(precision_names())},
+      {.name = "--device", .member = &O::device, .rule = one_of(names_of<DeviceKind>())},
+      {.name = "--precision", .member = &O::precision, .rule = one_of(names_of<Precision>())},
       {.name = "--graphs", .member = &O::graphs, .ranks = kDiffer, .rule = one_of({"on", "off"})},
       {.name = "--deterministic", .member = &O::deterministic},
       {.name = "--batch", .member = &O::batch, .rule = whole(1, kBillion)},
@@ -82,7 +81,7 @@ std::vector<OptionRow> make_table() {
       {.name = "--weight-decay", .member = &O::weight_decay, .rule = not_negative()},
       {.name = "--lr-schedule",
        .member = &O::lr_schedule,
-       .rule = one_of({"constant", "step", "cosine"})},
+       .rule = one_of(names_of<Schedule::Kind>())},
       {.name = "--lr-step-epochs", .member = &O::lr_step_epochs, .rule = whole(1, kMillion)},
       {.name = "--lr-step-factor", .member = &O::lr_step_factor, .rule = positive()},
       {.name = "--lr-warmup-iterations",
@@ -103,7 +102,10 @@ std::vector<OptionRow> make_table() {
 
 template <class T>
 std::string plain(const T& value) {
-  return fmt::format("{}", value);
+  if constexpr (Named<T>)
+    return to_string(value);
+  else
+    return fmt::format("{}", value);
 }
 std::string plain(bool value) { return value ? "on" : "off"; }
 

@@ -25,14 +25,17 @@ enum class Ranks {
 struct OptionRow {
   std::string name;  // "--batch"
   std::variant<bool TrainOptions::*, int TrainOptions::*, std::int64_t TrainOptions::*,
-               std::uint64_t TrainOptions::*, double TrainOptions::*, std::string TrainOptions::*>
+               std::uint64_t TrainOptions::*, double TrainOptions::*, std::string TrainOptions::*,
+               DeviceKind TrainOptions::*, Precision TrainOptions::*, Switch TrainOptions::*,
+               Schedule::Kind TrainOptions::*>
       member;
   Ranks ranks = Ranks::agree;
   std::optional<Rule> rule = {};  // none: any value is allowed
   // The value that means "not given". The command line does not accept it.
   std::optional<std::string> unset = {};
 
-  // The value in plain decimal; "none" if not given; "on" or "off" for a flag.
+  // The value's name, or the value in plain decimal; "none" if not given; "on" or "off" for
+  // a flag.
   std::string text(const TrainOptions& options) const;
   bool given(const TrainOptions& options) const;
 };

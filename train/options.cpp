@@ -79,6 +79,16 @@ class Group {
   void add(const OptionRow& row, bool& value, const char*, const char* help) const {
     app_.add_flag(row.name, value, help)->group(name_);
   }
+  template <Named E>
+  void add(const OptionRow& row, E& value, const char* value_name, const char* help) const {
+    app_.add_option_function<std::string>(
+            row.name, [&value](const std::string& name) { value = from_string<E>(name).value(); },
+            help)
+        ->type_name(value_name)
+        ->group(name_)
+        ->transform(validator(row.rule.value()))
+        ->default_str(to_string(value));
+  }
   template <class T>
   void add(const OptionRow& row, T& value, const char* value_name, const char* help) const {
     const bool shows_default = row.given(options_);
@@ -199,7 +209,7 @@ void check_use(const TrainOptions& o, const CLI::App& app) {
     refuse(option.name, algo.has_option(option.name));
   for (const char* option : {"--compress", "--link", "--verify-every"})
     refuse(option, algo.distributed());
-  if (o.device == "cpu" && given("--graphs"))
+  if (o.device == DeviceKind::cpu && given("--graphs"))
     throw UserError("--graphs has no effect with --device cpu");
   if (o.timeline && o.quiet) throw UserError("--timeline and --quiet cannot be used together");
   if (given("--iterations") && given("--epochs"))

@@ -10,12 +10,21 @@
 #include <variant>
 #include <vector>
 
+#include "autograd/sgd.h"
+#include "base/names.h"
 #include "dist/strategy_options.h"
+#include "tensor/precision.h"
 
 namespace tandem {
 
 // For TrainOptions::verify_every.
 inline constexpr std::int64_t kAtEveryTest = -1;
+
+enum class Switch { off, on };
+template <>
+struct NamesOf<Switch> {
+  static constexpr const char* names[] = {"off", "on"};
+};
 
 // Every field but `algo_options` and `own` has a row in option_table.cpp.
 struct TrainOptions {
@@ -33,15 +42,15 @@ struct TrainOptions {
   double momentum = 0.9;
   bool nesterov = false;
   double weight_decay = 0;
-  std::string lr_schedule = "constant";
+  Schedule::Kind lr_schedule = Schedule::Kind::constant;
   std::int64_t lr_step_epochs = 30;
   double lr_step_factor = 0.1;
   std::int64_t lr_warmup_iterations = 0;
 
   // Device
-  std::string device = "cpu";
-  std::string precision = "fp32";
-  std::string graphs = "on";  // on a GPU: record steps and replay them
+  DeviceKind device = DeviceKind::cpu;
+  Precision precision = Precision::fp32;
+  Switch graphs = Switch::on;  // on a GPU: record steps and replay them
   bool deterministic = false;
 
   // Workers

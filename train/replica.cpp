@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "tensor/precision.h"
 #include "train/length.h"
 #include "train/weights.h"
 
@@ -11,8 +10,7 @@ namespace {
 
 Schedule make_schedule(const TrainOptions& o, const Length& length) {
   Schedule s;
-  if (o.lr_schedule == "step") s.kind = Schedule::Kind::step;
-  if (o.lr_schedule == "cosine") s.kind = Schedule::Kind::cosine;
+  s.kind = o.lr_schedule;
   s.base = o.lr;
   s.iterations = std::max<std::int64_t>(1, length.iterations);
   s.step_every = o.lr_step_epochs * length.iterations_per_epoch;
@@ -27,7 +25,7 @@ Replica::Replica(const Task& task, const DataSplit& data, const TrainOptions& o,
                  const Device& device)
     : device_(device),
       model_(task.model(data.train->image_shape(), data.train->classes(), o.seed)),
-      parameters_(model_->parameters(), device_, activation_dtype(precision_named(o.precision))),
+      parameters_(model_->parameters(), device_, activation_dtype(o.precision)),
       optimizer_(parameters_, {.schedule = make_schedule(o, Length(data, o)),
                                .momentum = o.momentum,
                                .weight_decay = o.weight_decay,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <type_traits>
 
 #include "dist/compress/compressor.h"
 #include "dist/strategies.h"
@@ -100,12 +101,18 @@ Json options_json(const TrainOptions& o) {
   for (const OptionRow& row : option_table())
     std::visit(
         [&](auto member) {
-          json[summary_key(row.name)] = row.given(o) ? Json(o.*member) : Json(nullptr);
+          Json& value = json[summary_key(row.name)];
+          if (!row.given(o))
+            value = nullptr;
+          else if constexpr (Named<std::remove_cvref_t<decltype(o.*member)>>)
+            value = to_string(o.*member);
+          else
+            value = o.*member;
         },
         row.member);
   for (const StrategyOption& option : strategy_options())
     json[summary_key(option.name)] = option_value(o.algo_options, option.name);
-  if (o.device == "cpu") {
+  if (o.device == DeviceKind::cpu) {
     json["graphs"] = nullptr;
     json["deterministic"] = true;
   }

@@ -173,7 +173,8 @@ std::string what_runs(const Summary& s, const std::string& net, const DataSplit&
   text +=
       fmt::format("model: {}, {} parameters; {}, {}{}, {}{}, batch {}\n", net, s.parameters, o.algo,
                   count(o.workers, "worker"), servers > 0 ? " and " + count(servers, "server") : "",
-                  o.device == "cpu" ? count(o.threads, "thread") : "cuda " + o.precision,
+                  o.device == DeviceKind::cpu ? count(o.threads, "thread")
+                                              : fmt::format("cuda {}", to_string(o.precision)),
                   o.workers > 1 ? " each" : "", o.batch);
   if (algo.distributed())
     text += fmt::format("network: {}, link {}, compression {}\n", mpi_launch() ? "MPI" : "threads",
@@ -193,7 +194,7 @@ NetworkCost calibrate_all(Communication& communication, const TrainOptions& o, c
     communication.spans().count_from(length.cold + 1);
     if (!strategy_named(o.algo).distributed()) return NetworkCost();
     Transport& transport = communication.transport();
-    return calibrate(transport, transport.size(), compressor, o.device == "cpu");
+    return calibrate(transport, transport.size(), compressor, o.device == DeviceKind::cpu);
   });
 }
 
@@ -205,8 +206,8 @@ void run_server(const Task& task, const DataSplit& data, const TrainOptions& o,
   // A server only sums and updates, in host memory, whatever device the workers use. If they use
   // GPUs, the server computes on the cores that sum messages.
   TrainOptions own = o;
-  own.precision = "fp32";
-  if (o.device != "cpu") own.threads = communication.transport().helpers()->threads();
+  own.precision = Precision::fp32;
+  if (o.device != DeviceKind::cpu) own.threads = communication.transport().helpers()->threads();
   together(communication, [&] { replica.emplace(task, data, own, cpu_device(own.threads)); });
   require_same_start(communication, replica->parameters());
   calibrate_all(communication, o, length, compressor);
@@ -296,12 +297,12 @@ Summary train(const Task& task, const TrainOptions& options) {
   std::optional<Outputs> outputs;
   const auto open = [&] { data = open_data(task, o, outputs); };
   if (!mpi_launch()) open();
-  if (o.device != "cpu") expect_cuda_workers(mpi_launch() ? 1 : o.workers);
+  if (o.device != DeviceKind::cpu) expect_cuda_workers(mpi_launch() ? 1 : o.workers);
   run_on_ranks({.app = task.app,
                 .ranks = o.workers + strategy_named(o.algo).servers(o.algo_options),
                 .link = parse_link(o.link),
                 .stall_timeout_s = o.stall_timeout,
-                .computes_elsewhere = o.device != "cpu",
+                .computes_elsewhere = o.device != DeviceKind::cpu,
                 .same = traits_of(task.app, o)},
                [&](Communication& communication) {
                  if (mpi_launch()) {

@@ -13,10 +13,10 @@ namespace tandem {
 namespace {
 
 Device make_device(const TrainOptions& o, int rank) {
-  if (o.device == "cpu") return cpu_device(o.threads);
+  if (o.device == DeviceKind::cpu) return cpu_device(o.threads);
   const auto launch = mpi_launch();
   return cuda_device({.index = (launch ? launch->local_rank : rank) % cuda_device_count(),
-                      .precision = precision_named(o.precision),
+                      .precision = o.precision,
                       .deterministic = o.deterministic});
 }
 
@@ -27,7 +27,7 @@ Worker::Worker(const Task& task, const DataSplit& data, const TrainOptions& o, c
     : options_(o),
       rank_(communication.transport().rank()),
       replica_(task, data, o, make_device(o, rank_)),
-      input_(replica_.device(), activation_dtype(precision_named(o.precision)), data.normalisation),
+      input_(replica_.device(), activation_dtype(o.precision), data.normalisation),
       strategy_(make_strategy(o.algo, {.parameters = replica_.parameters(),
                                        .optimizer = replica_.optimizer(),
                                        .spans = spans_,
@@ -37,8 +37,9 @@ Worker::Worker(const Task& task, const DataSplit& data, const TrainOptions& o, c
                                        .options = o.algo_options,
                                        .warmup_iterations = length.warmup})),
       steps_(
-          o.device == "cuda" && o.graphs == "on", [this](const Batch& b) { return forward(b); },
-          *strategy_, replica_.parameters(), tape_, spans_) {
+          o.device == DeviceKind::cuda && o.graphs == Switch::on,
+          [this](const Batch& b) { return forward(b); }, *strategy_, replica_.parameters(), tape_,
+          spans_) {
   if (length.iterations > 0)
     data_.emplace(data.train, data.normalisation, host_of(replica_.device()),
                   LoaderOptions{.batch = o.batch,
@@ -97,9 +98,11 @@ void Worker::explain(const OutOfMemory& e) const {
   throw SystemError(
       "out of memory on {}: cannot allocate {:.3f} GB at {}, in addition to the {:.3f} GB that "
       "this worker holds; lower --batch{}",
-      options_.device, gb(e.bytes), layer ? layer->name : "the first layer",
+      to_string(options_.device), gb(e.bytes), layer ? layer->name : "the first layer",
       gb(replica_.device().queue().memory().held_bytes()),
-      options_.device == "cuda" && options_.precision != "bf16" ? " or use --precision bf16" : "");
+      options_.device == DeviceKind::cuda && options_.precision != Precision::bf16
+          ? " or use --precision bf16"
+          : "");
 }
 
 }  // namespace tandem

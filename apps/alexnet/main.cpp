@@ -13,7 +13,7 @@ int main(int argc, char** argv) {
     options.epochs = 90;
     options.lr = 0.01;
     options.weight_decay = 5e-4;
-    options.lr_schedule = "step";
+    options.lr_schedule = Schedule::Kind::step;
     options.algo_options["--warmup-epochs"] = 5;  // as in the paper; for pipe-sgd
     std::string variant = "owt";
     ImageOptions images;

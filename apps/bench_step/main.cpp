@@ -97,7 +97,9 @@ const std::map<std::string, Model> kModels = {
 struct Options {
   std::string model = "mnist_mlp";
   std::int64_t batch = 0;  // 0: the model's default
-  std::string device = "cpu", precision = "fp32", graphs = "on";
+  DeviceKind device = DeviceKind::cpu;
+  Precision precision = Precision::fp32;
+  bool graphs = true;
   bool deterministic = false, choices = false;
   int threads = 1;
   int iterations = 200;
@@ -114,10 +116,11 @@ bool parse(int argc, char** argv, Options& o) {
   app.add_option("--batch", o.batch, "Samples per step; the default depends on the model")
       ->check(CLI::Range(1, 1 << 20))
       ->default_str("");
-  app.add_option("--device", o.device, "cpu or cuda")->check(CLI::IsMember({"cpu", "cuda"}));
-  app.add_option("--precision", o.precision, "cuda: fp32, tf32 or bf16")
-      ->check(CLI::IsMember(precision_names()));
-  app.add_option("--graphs", o.graphs, "cuda: record a step and replay it")
+  std::string device = to_string(o.device), precision = to_string(o.precision), graphs = "on";
+  app.add_option("--device", device, "cpu or cuda")->check(CLI::IsMember(names_of<DeviceKind>()));
+  app.add_option("--precision", precision, "cuda: fp32, tf32 or bf16")
+      ->check(CLI::IsMember(names_of<Precision>()));
+  app.add_option("--graphs", graphs, "cuda: record a step and replay it")
       ->check(CLI::IsMember({"on", "off"}));
   app.add_flag("--deterministic", o.deterministic, "cuda: the same bits every time");
   app.add_flag("--choices", o.choices, "cuda: list the algorithms that were chosen");
@@ -128,14 +131,17 @@ bool parse(int argc, char** argv, Options& o) {
   app.add_flag("--json", o.json, "Print one JSON object");
   if (!parse_command_line(app, argc, argv)) return false;
   if (o.batch == 0) o.batch = kModels.at(o.model).batch;
-  if (o.device == "cpu" && o.precision != "fp32")
-    throw UserError("--precision {} needs --device cuda", o.precision);
+  o.device = from_string<DeviceKind>(device).value();
+  o.precision = from_string<Precision>(precision).value();
+  o.graphs = graphs == "on";
+  if (o.device == DeviceKind::cpu && o.precision != Precision::fp32)
+    throw UserError("--precision {} needs --device cuda", precision);
   return true;
 }
 
 Device make_device(const Options& o) {
-  if (o.device == "cpu") return cpu_device(o.threads);
-  return cuda_device({.precision = precision_named(o.precision), .deterministic = o.deterministic});
+  if (o.device == DeviceKind::cpu) return cpu_device(o.threads);
+  return cuda_device({.precision = o.precision, .deterministic = o.deterministic});
 }
 
 // Random images and labels, fixed for all steps.
@@ -164,7 +170,7 @@ Result measure(const Options& o) {
   const Model& model = kModels.at(o.model);
   const Device device = make_device(o);
   Backend& backend = device.backend();
-  const Dtype dtype = activation_dtype(precision_named(o.precision));
+  const Dtype dtype = activation_dtype(o.precision);
   const auto net = model.make(model.image, model.classes);
   ParameterSet parameters(net->parameters(), device, dtype);
   Schedule schedule;
@@ -179,7 +185,7 @@ Result measure(const Options& o) {
     tape.begin(Tape::Mode::training, random);
     return softmax_cross_entropy(tape, net->forward(tape, Var{b.images}), b.labels);
   };
-  StepRunner steps(!device.is_cpu() && o.graphs == "on", forward, hooks, parameters, tape, spans);
+  StepRunner steps(!device.is_cpu() && o.graphs, forward, hooks, parameters, tape, spans);
 
   const auto step = [&](std::int64_t t) {
     random = Random(1).split(static_cast<std::uint64_t>(t));
@@ -228,8 +234,8 @@ int main(int argc, char** argv) {
     if (o.json) {
       const nlohmann::ordered_json json = {{"model", o.model},
                                            {"batch", o.batch},
-                                           {"device", o.device},
-                                           {"precision", o.precision},
+                                           {"device", to_string(o.device)},
+                                           {"precision", to_string(o.precision)},
                                            {"threads", o.threads},
                                            {"iterations", o.iterations},
                                            {"median_ms", median},
@@ -240,12 +246,12 @@ int main(int argc, char** argv) {
                                            {"peak_memory_mb", peak_memory_mb()},
                                            {"device_memory_mb", result.device_mb}};
       fmt::print("{}\n", json.dump());
-    } else if (o.device == "cuda") {
+    } else if (o.device == DeviceKind::cuda) {
       fmt::print(
           "{} batch {}, cuda {}: {:.4f} ms (median of {}, {} at a time; min {:.4f}, 95% {:.4f}), "
           "{:.0f} samples/s, device memory {:.0f} MB\n",
-          o.model, o.batch, o.precision, median, o.iterations, kTogether, min, p95, samples_per_s,
-          result.device_mb);
+          o.model, o.batch, to_string(o.precision), median, o.iterations, kTogether, min, p95,
+          samples_per_s, result.device_mb);
     } else {
       fmt::print(
           "{} batch {}, {} thread{}: {:.3f} ms (median of {}; min {:.3f}, 95% {:.3f}), "

@@ -12,7 +12,7 @@ int main(int argc, char** argv) {
     options.epochs = 60;
     options.lr = 0.01;  // also works with gradients one iteration old
     options.weight_decay = 5e-4;
-    options.lr_schedule = "cosine";
+    options.lr_schedule = Schedule::Kind::cosine;
     std::string dataset = "cifar100";
     bool no_augment = false;
     const AppHelp help{

@@ -89,7 +89,7 @@ int main(int argc, char** argv) {
     options.epochs = 90;
     options.lr = 0.1;
     options.weight_decay = 1e-4;
-    options.lr_schedule = "step";
+    options.lr_schedule = Schedule::Kind::step;
     options.algo_options["--warmup-epochs"] = 5;  // as in the paper; for pipe-sgd
     Options own;
     if (!parse_options(argc, argv, help_for(own), options)) return;

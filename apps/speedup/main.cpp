@@ -140,9 +140,10 @@ bool parse(int argc, char** argv, Options& o) {
                   "Compute threads per worker; default: this machine's\n"
                   "cores divided by the workers")
       ->transform(whole(1, kMost));
-  add("--device", plan.device, "NAME", "cpu or cuda")->check(one_of({"cpu", "cuda"}));
-  add("--precision", plan.precision, "NAME", "cuda: fp32, tf32 or bf16")
-      ->check(one_of({"fp32", "tf32", "bf16"}));
+  std::string device = to_string(plan.device), precision = to_string(plan.precision);
+  add("--device", device, "NAME", "cpu or cuda")->check(one_of(names_of<DeviceKind>()));
+  add("--precision", precision, "NAME", "cuda: fp32, tf32 or bf16")
+      ->check(one_of(names_of<Precision>()));
   without_default("--mpiexec", mpiexec, "COMMAND",
                   "Ranks are processes started by this, for example\n"
                   "\"mpiexec.mpich -f hosts\"; default: threads");
@@ -165,8 +166,10 @@ bool parse(int argc, char** argv, Options& o) {
   for (const Algorithm& a : all_algorithms())
     if (algos.empty() ? a.by_default : std::ranges::find(algos, a.name) != algos.end())
       plan.algorithms.push_back(a);
-  if (plan.device == "cpu" && plan.precision != "fp32")
-    throw UserError("--precision {} needs --device cuda", plan.precision);
+  plan.device = from_string<DeviceKind>(device).value();
+  plan.precision = from_string<Precision>(precision).value();
+  if (plan.device == DeviceKind::cpu && plan.precision != Precision::fp32)
+    throw UserError("--precision {} needs --device cuda", precision);
   plan.iterations = iterations > 0 ? iterations : plan.bench.iterations;
   if (o.optimum > 0 && std::ranges::find(handed_on, "--objective") == handed_on.end())
     throw UserError("--optimum needs -- --objective, which measures the objective");

@@ -38,9 +38,7 @@ inline constexpr Precision kPrecisions[] = {Precision::fp32, Precision::tf32, Pr
 // Where there are no products, these are all the differences there can be.
 inline constexpr Precision kTypes[] = {Precision::fp32, Precision::bf16};
 
-inline std::string name_of(Precision precision) {
-  return precision_names()[static_cast<std::size_t>(precision)];
-}
+inline std::string name_of(Precision precision) { return to_string(precision); }
 
 // To the nearest, of two the even one.
 inline float round_to_bf16(float value) {

@@ -222,12 +222,12 @@ TEST_CASE("cuda: step: a warm worker allocates no memory") {
       .app = "test",
       .model = [](const Shape&, std::int64_t, std::uint64_t seed) { return mnist_mlp(seed); },
       .data = [&] { return data; }};
-  for (const char* graphs : {"on", "off"})
-    for (const char* precision : {"fp32", "bf16"}) {
-      CAPTURE(graphs);
-      CAPTURE(precision);
+  for (const Switch graphs : {Switch::on, Switch::off})
+    for (const Precision precision : kTypes) {
+      CAPTURE(to_string(graphs));
+      CAPTURE(name_of(precision));
       TrainOptions o;
-      o.device = "cuda";
+      o.device = DeviceKind::cuda;
       o.graphs = graphs;
       o.precision = precision;
       o.batch = 40;

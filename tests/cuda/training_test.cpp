@@ -42,9 +42,9 @@ std::unique_ptr<Layer> conv_net(const Shape&, std::int64_t, std::uint64_t seed) 
 
 using Model = std::unique_ptr<Layer> (*)(const Shape&, std::int64_t, std::uint64_t);
 
-TrainOptions options(const std::string& algo, int workers, const std::string& precision) {
+TrainOptions options(const std::string& algo, int workers, Precision precision) {
   TrainOptions o;
-  o.device = "cuda";
+  o.device = DeviceKind::cuda;
   o.deterministic = true;
   o.precision = precision;
   o.algo = algo;
@@ -60,8 +60,6 @@ Summary run(Model model, const TrainOptions& o) {
   return train({.app = "test", .model = model, .data = [] { return digits(); }}, o);
 }
 std::string hash(Model model, const TrainOptions& o) { return run(model, o).weights_hash; }
-
-const char* const kPrecisionNames[] = {"fp32", "tf32", "bf16"};
 
 // The mean of what is seen of the image, per channel.
 struct Mean : Layer {
@@ -83,13 +81,13 @@ std::unique_ptr<Layer> wide_net(const Shape&, std::int64_t, std::uint64_t seed) 
 
 TEST_CASE("cuda: training: replayed steps give the bits of direct ones, and runs repeat") {
   for (const Model model : {mlp, conv_net})
-    for (const char* precision : kPrecisionNames) {
-      CAPTURE(precision);
+    for (const Precision precision : kPrecisions) {
+      CAPTURE(to_string(precision));
       CAPTURE(model == mlp);
       TrainOptions o = options("single", 1, precision);
       const std::string expected = hash(model, o);
       CHECK(hash(model, o) == expected);
-      o.graphs = "off";
+      o.graphs = Switch::off;
       CHECK(hash(model, o) == expected);
       o.seed = 2;
       CHECK(hash(model, o) != expected);
@@ -98,10 +96,10 @@ TEST_CASE("cuda: training: replayed steps give the bits of direct ones, and runs
 
 TEST_CASE("cuda: training: replayed steps give the bits of direct ones with other algorithms too") {
   for (const Model model : {mlp, conv_net})
-    for (const char* precision : {"fp32", "bf16"})
+    for (const Precision precision : {Precision::fp32, Precision::bf16})
       for (const char* algo : {"pipe-sgd", "local-sgd"})
         for (const int workers : {1, 2, 4}) {
-          CAPTURE(precision);
+          CAPTURE(to_string(precision));
           CAPTURE(algo);
           CAPTURE(workers);
           TrainOptions o = options(algo, workers, precision);
@@ -109,7 +107,7 @@ TEST_CASE("cuda: training: replayed steps give the bits of direct ones with othe
           o.test_every = 4;  // a test averages the statistics of batch normalisation
           const std::string expected = hash(model, o);
           CHECK(hash(model, o) == expected);
-          o.graphs = "off";
+          o.graphs = Switch::off;
           CHECK(hash(model, o) == expected);
           o.link = "2gbit/100us";
           CHECK(hash(model, o) == expected);
@@ -118,16 +116,16 @@ TEST_CASE("cuda: training: replayed steps give the bits of direct ones with othe
 
 TEST_CASE("cuda: training: d-sync and ps-sync and pipe-sgd with K=1 have the same bits") {
   for (const Model model : {mlp, conv_net})
-    for (const char* precision : {"fp32", "bf16"})
+    for (const Precision precision : {Precision::fp32, Precision::bf16})
       for (const std::string& compress : compressor_names()) {
-        CAPTURE(precision);
+        CAPTURE(to_string(precision));
         CAPTURE(compress);
         TrainOptions o = options("d-sync", 4, precision);
         o.compress = compress;
         const std::string expected = hash(model, o);
-        o.graphs = "off";
+        o.graphs = Switch::off;
         CHECK(hash(model, o) == expected);
-        o.graphs = "on";
+        o.graphs = Switch::on;
         o.algo = "ps-sync";
         o.algo_options["--servers"] = 2;
         CHECK(hash(model, o) == expected);
@@ -138,29 +136,29 @@ TEST_CASE("cuda: training: d-sync and ps-sync and pipe-sgd with K=1 have the sam
 }
 
 TEST_CASE("cuda: training: a single worker equals d-sync with one worker") {
-  for (const char* precision : {"fp32", "bf16"})
+  for (const Precision precision : {Precision::fp32, Precision::bf16})
     CHECK(hash(conv_net, options("d-sync", 1, precision)) ==
           hash(conv_net, options("single", 1, precision)));
 }
 
 TEST_CASE("cuda: training: the GPU learns what the CPU learns") {
-  TrainOptions on_cpu = options("single", 1, "fp32");
-  on_cpu.device = "cpu";
+  TrainOptions on_cpu = options("single", 1, Precision::fp32);
+  on_cpu.device = DeviceKind::cpu;
   const Summary cpu = run(mlp, on_cpu);
-  for (const char* precision : kPrecisionNames)
+  for (const Precision precision : kPrecisions)
     for (const bool deterministic : {false, true}) {
-      CAPTURE(precision);
+      CAPTURE(to_string(precision));
       TrainOptions o = options("single", 1, precision);
       o.deterministic = deterministic;
       const Summary gpu = run(mlp, o);
       // Over 20 steps: fp32 differs by rounding, the others by what they round to.
-      const double near = std::string(precision) == "fp32" ? 1e-3 : 3e-2;
+      const double near = precision == Precision::fp32 ? 1e-3 : 3e-2;
       CHECK(gpu.train_loss == doctest::Approx(cpu.train_loss).epsilon(near));
     }
 }
 
 TEST_CASE("cuda: training: divergence is reported with the parameter and the iteration") {
-  TrainOptions o = options("single", 1, "fp32");
+  TrainOptions o = options("single", 1, Precision::fp32);
   o.lr = 1e20;
   const std::string message = message_of<SystemError>([&] { run(mlp, o); });
   CAPTURE(message);
@@ -177,7 +175,7 @@ TEST_CASE("cuda: training: an allocation larger than the GPU is refused") {
 }
 
 TEST_CASE("cuda: training: a batch that does not fit into memory is explained") {
-  TrainOptions o = options("single", 1, "fp32");
+  TrainOptions o = options("single", 1, Precision::fp32);
   o.batch = 1000;
   const std::string message = message_of<SystemError>([&] { run(wide_net, o); });
   CAPTURE(message);

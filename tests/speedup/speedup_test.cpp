@@ -122,7 +122,7 @@ TEST_CASE("speedup: a program gets the options that its algorithm has") {
         }) == "--save cannot be given after the --: the comparison sets it itself");
 
   CHECK(p.deterministic());
-  p.device = "cuda";
+  p.device = DeviceKind::cuda;
   CHECK_FALSE(p.deterministic());
   p.options.push_back("--deterministic");
   CHECK(p.deterministic());

@@ -93,14 +93,14 @@ TEST_CASE("train(): values out of range are refused with the option's name") {
   names("--algo", [](TrainOptions& o) { o.algo = "magic"; });
   names("--compress", [](TrainOptions& o) { o.compress = "zip"; });
   names("--link", [](TrainOptions& o) { o.link = "fast"; });
-  names("--device", [](TrainOptions& o) { o.device = ""; });
-  names("--precision", [](TrainOptions& o) { o.precision = "fp8"; });
-  names("--graphs", [](TrainOptions& o) { o.graphs = "maybe"; });
-  names("--lr-schedule", [](TrainOptions& o) { o.lr_schedule = "up"; });
+  names("--device", [](TrainOptions& o) { o.device = static_cast<DeviceKind>(2); });
+  names("--precision", [](TrainOptions& o) { o.precision = static_cast<Precision>(-1); });
+  names("--graphs", [](TrainOptions& o) { o.graphs = static_cast<Switch>(2); });
+  names("--lr-schedule", [](TrainOptions& o) { o.lr_schedule = static_cast<Schedule::Kind>(3); });
 }
 
 TEST_CASE("train(): contradictory options are refused") {
-  CHECK(refusal([](TrainOptions& o) { o.precision = "bf16"; }) ==
+  CHECK(refusal([](TrainOptions& o) { o.precision = Precision::bf16; }) ==
         "--precision bf16 needs --device cuda");
   CHECK(refusal([](TrainOptions& o) {
           o.nesterov = true;

@@ -107,7 +107,7 @@ TEST_CASE("distributed: every step of the optimizer is the same on workers and s
   TrainOptions o = options("d-sync", 2);
   o.nesterov = true;
   o.weight_decay = 0.01;
-  o.lr_schedule = "cosine";
+  o.lr_schedule = Schedule::Kind::cosine;
   const std::string expected = hash(o);
   o.algo = "ps-sync";
   o.algo_options["--servers"] = 2;

@@ -63,7 +63,7 @@ TEST_CASE("training: every option of the optimizer has an effect") {
   others[1].momentum = 0.8;
   others[2].nesterov = true;
   others[3].weight_decay = 0.01;
-  others[4].lr_schedule = "cosine";
+  others[4].lr_schedule = Schedule::Kind::cosine;
   others[5].lr_warmup_iterations = 5;
   others[6].label_smoothing = 0.1;
   for (const TrainOptions& o : others) CHECK(train(task(), o).weights_hash != plain);
@@ -72,7 +72,7 @@ TEST_CASE("training: every option of the optimizer has an effect") {
 TEST_CASE("training: the step schedule counts epochs") {
   TrainOptions o = options(12);
   o.batch = 1000;  // five iterations make an epoch
-  o.lr_schedule = "step";
+  o.lr_schedule = Schedule::Kind::step;
   o.lr_step_factor = 0.5;
   const TemporaryFolder folder;
   o.metrics = folder / "metrics.jsonl";
