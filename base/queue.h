@@ -13,7 +13,7 @@
 namespace tandem {
 
 template <class T>
-class Queue {
+class BlockingQueue {
  public:
   // An item put into a closed queue is dropped: take() must not return it in place of the failure.
   void put(T item) {

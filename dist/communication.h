@@ -27,7 +27,7 @@ class Communication {
 
   // The job's result, or what it throws, goes to `results`, which must outlive it.
   template <class T, class F>
-  void post(Queue<T>& results, F job) {
+  void post(BlockingQueue<T>& results, F job) {
     jobs_.put([&results, job = std::move(job)]() mutable { results.put_result_of(job); });
   }
 
@@ -38,7 +38,7 @@ class Communication {
     if constexpr (std::is_void_v<T>) {
       call([&] { return job(), std::monostate(); });
     } else {
-      Queue<T> result;
+      BlockingQueue<T> result;
       post(result, std::ref(job));
       return result.take();
     }
@@ -65,7 +65,7 @@ class Communication {
 
   std::unique_ptr<Transport> transport_;
   Spans spans_;
-  Queue<std::function<void()>> jobs_;
+  BlockingQueue<std::function<void()>> jobs_;
   Thread thread_;  // last: starts when all else is there
 };
 

@@ -21,7 +21,7 @@ const std::vector<Bench>& all_benches() {
   return all;
 }
 
-Results Plan::begin() const {
+Results Comparison::begin() const {
   Results r{.bench = bench.program,
             .net = bench.net,
             .device = device,
@@ -83,7 +83,7 @@ void keep_others(const Results& earlier, Results& now) {
 
 }  // namespace
 
-Results Plan::resume(const Results& earlier) const {
+Results Comparison::resume(const Results& earlier) const {
   Results now = begin();
   const auto same = [](const char* what, const auto& before, const auto& wanted) {
     if (before != wanted)
@@ -159,7 +159,7 @@ void check_handed_on(const std::vector<std::string>& options) {
   }
 }
 
-bool Plan::deterministic() const {
+bool Comparison::deterministic() const {
   return device == DeviceKind::cpu ||
          std::ranges::find(options, "--deterministic") != options.end();
 }
@@ -171,7 +171,7 @@ std::vector<std::string> without_warmup(const Cell& cell) {
   return words;
 }
 
-std::vector<std::string> Plan::command(const Cell& cell) const {
+std::vector<std::string> Comparison::command(const Cell& cell) const {
   std::vector<std::string> words = mpiexec;
   const int ranks = cell.workers + strategy_named(cell.algo).servers({});
   const auto add = [&](std::initializer_list<std::string> more) {

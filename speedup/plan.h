@@ -16,7 +16,7 @@ struct Bench {
 };
 const std::vector<Bench>& all_benches();
 
-struct Plan {
+struct Comparison {
   Bench bench;
   std::vector<int> workers;
   std::vector<std::string> links;
@@ -54,12 +54,12 @@ void check_handed_on(const std::vector<std::string>& options);
 
 // Runs a few iterations without timing them, so that files are cached and the processor is at full
 // speed.
-void warm_up(const Plan& plan, const Cell& cell);
+void warm_up(const Comparison& plan, const Cell& cell);
 
 // Runs a cell: once to test, unless another cell with the same weights has been tested; as many
 // times as the plan says to measure times; and once for the timeline. Stores the results in `cell`,
 // or the reason of a failure. Calls `running` with what it is doing.
-void run_cell(const Plan& plan, Results& results, Cell& cell,
+void run_cell(const Comparison& plan, Results& results, Cell& cell,
               const std::function<void(const std::string& what)>& running);
 
 }  // namespace tandem

@@ -196,7 +196,7 @@ void take_times(const std::vector<Timed>& repeats, Results& results, Cell& cell)
 }
 
 // Whether two cells end with the same weights. Links do not matter for this.
-bool same_weights(const Plan& plan, const Cell& a, const Cell& b) {
+bool same_weights(const Comparison& plan, const Cell& a, const Cell& b) {
   const auto is_synchronous = [](const Cell& cell) {
     return strategy_named(cell.algo).family == Family::synchronous;
   };
@@ -207,14 +207,14 @@ bool same_weights(const Plan& plan, const Cell& a, const Cell& b) {
 
 }  // namespace
 
-void warm_up(const Plan& plan, const Cell& cell) {
+void warm_up(const Comparison& plan, const Cell& cell) {
   try {
     run_program(plan.command(cell) + without_warmup(cell) + Words{"--iterations", "5"});
   } catch (const SystemError&) {  // the cell's own run will report it
   }
 }
 
-void run_cell(const Plan& plan, Results& results, Cell& cell,
+void run_cell(const Comparison& plan, Results& results, Cell& cell,
               const std::function<void(const std::string&)>& running) {
   try {
     const Scratch scratch;

@@ -16,7 +16,7 @@
 namespace tandem {
 namespace {
 
-using Events = std::vector<Spans::Event>;
+using SpanList = std::vector<Spans::Span>;
 
 constexpr std::string_view kLetters = "DFBUCSAW";  // by SpanKind
 static_assert(kLetters.size() == kSpanNames.size());
@@ -26,9 +26,9 @@ struct Extent {
 };
 
 // When the compute thread was busy with each iteration.
-std::map<std::int64_t, Extent> iterations_of(const Events& events) {
+std::map<std::int64_t, Extent> iterations_of(const SpanList& spans) {
   std::map<std::int64_t, Extent> iterations;
-  for (const Spans::Event& e : events) {
+  for (const Spans::Span& e : spans) {
     const auto [at, added] = iterations.try_emplace(e.iteration, Extent{e.begin, e.end});
     at->second.begin = std::min(at->second.begin, e.begin);
     at->second.end = std::max(at->second.end, e.end);
@@ -70,13 +70,13 @@ class Drawing {
   double ms_per_column() const { return 1e3 * seconds_ / static_cast<double>(columns_); }
 
   // One letter per column: what the thread did for most of that time.
-  std::string letters(Events events) const {
+  std::string letters(SpanList spans) const {
     // Spans are nested or disjoint. Inner ones are shorter, so they are painted last, over the
     // outer ones.
-    std::ranges::stable_sort(events, std::greater(),
-                             [](const Spans::Event& e) { return e.end - e.begin; });
+    std::ranges::stable_sort(spans, std::greater(),
+                             [](const Spans::Span& e) { return e.end - e.begin; });
     std::string fine(columns_ * kFine, ' ');
-    for (const Spans::Event& e : events)
+    for (const Spans::Span& e : spans)
       std::fill(fine.begin() + place(e.begin, fine.size()),
                 fine.begin() + place(e.end, fine.size()),
                 kLetters[static_cast<std::size_t>(e.kind)]);
@@ -146,7 +146,7 @@ class Drawing {
 
 std::string timeline_text(const RankReport& worker, std::int64_t cold, double mean_ms,
                           std::size_t width) {
-  const auto iterations = iterations_of(worker.compute_events);
+  const auto iterations = iterations_of(worker.compute_spans);
   if (iterations.empty()) return "";
   const Excerpt shown = choose(iterations, cold, mean_ms);
   if (shown.extent.end <= shown.extent.begin) return "";
@@ -163,14 +163,14 @@ std::string timeline_text(const RankReport& worker, std::int64_t cold, double me
     text += fmt::format("  {:<{}}{}\n", name, row.empty() ? 0 : kNames - 2, row);
   };
   add("iteration", drawing.numbers(iterations));
-  add("compute", drawing.letters(worker.compute_events));
-  if (!worker.communication_events.empty()) {
-    add("communicate", drawing.letters(worker.communication_events));
-    add("its iteration", drawing.numbers(iterations_of(worker.communication_events)));
+  add("compute", drawing.letters(worker.compute_spans));
+  if (!worker.communication_spans.empty()) {
+    add("communicate", drawing.letters(worker.communication_spans));
+    add("its iteration", drawing.numbers(iterations_of(worker.communication_spans)));
   }
   add("", drawing.scale());
   text += "  F forward, B backward, U update, D wait for data, W wait for communication\n";
-  if (!worker.communication_events.empty())
+  if (!worker.communication_spans.empty())
     text += "  A send and receive, including the wait for other ranks, C compress, S sum\n";
   return text;
 }
@@ -189,12 +189,12 @@ void add_name(std::string& out, const char* what, int rank, int thread, const st
                  what, rank, thread, name);
 }
 
-void add_events(std::string& out, int rank, int thread, const std::vector<Spans::Event>& events,
-                Clock::time_point zero) {
+void add_spans(std::string& out, int rank, int thread, const std::vector<Spans::Span>& spans,
+               Clock::time_point zero) {
   const auto microseconds = [](Clock::duration d) {
     return std::chrono::duration<double, std::micro>(d).count();
   };
-  for (const Spans::Event& e : events)
+  for (const Spans::Span& e : spans)
     fmt::format_to(
         std::back_inserter(out),
         R"({{"ph":"X","name":"{}","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},"args":{{"iteration":{}}}}},)"
@@ -209,8 +209,8 @@ std::string to_chrome_trace(const std::vector<RankReport>& reports) {
   constexpr int kCompute = 0, kCommunication = 1;
   auto zero = Clock::time_point::max();
   for (const RankReport& r : reports)
-    for (const auto* events : {&r.compute_events, &r.communication_events})
-      for (const Spans::Event& e : *events) zero = std::min(zero, e.begin);
+    for (const auto* spans : {&r.compute_spans, &r.communication_spans})
+      for (const Spans::Span& e : *spans) zero = std::min(zero, e.begin);
 
   std::string out = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
   for (const RankReport& r : reports) {
@@ -218,8 +218,8 @@ std::string to_chrome_trace(const std::vector<RankReport>& reports) {
              fmt::format("{} {}", r.server ? "server, rank" : "worker", r.rank));
     if (!r.server) add_name(out, "thread_name", r.rank, kCompute, "compute");
     add_name(out, "thread_name", r.rank, kCommunication, "communication");
-    add_events(out, r.rank, kCompute, r.compute_events, zero);
-    add_events(out, r.rank, kCommunication, r.communication_events, zero);
+    add_spans(out, r.rank, kCompute, r.compute_spans, zero);
+    add_spans(out, r.rank, kCommunication, r.communication_spans, zero);
   }
   if (out.ends_with(",\n")) out.resize(out.size() - 2);
   return out + "\n]}\n";

@@ -190,7 +190,7 @@ std::string what_runs(const Summary& s, const std::string& net, const DataSplit&
 NetworkCost calibrate_all(Communication& communication, const TrainOptions& o, const Length& length,
                           const Compressor& compressor) {
   return communication.call([&] {
-    if (o.keeps_spans()) communication.spans().keep_events();
+    if (o.keeps_spans()) communication.spans().keep_all();
     communication.spans().count_from(length.cold + 1);
     if (!strategy_named(o.algo).distributed()) return NetworkCost();
     Transport& transport = communication.transport();

@@ -51,7 +51,7 @@ Worker::Worker(const Task& task, const DataSplit& data, const TrainOptions& o, c
                                 .bytes = !replica_.device().is_cpu(),
                                 .threads = std::max(1, data.loader_threads / o.workers)});
   spans_.count_from(length.cold + 1);
-  if (o.keeps_spans()) spans_.keep_events();
+  if (o.keeps_spans()) spans_.keep_all();
 }
 
 void Worker::begin(std::int64_t t, bool resumes) {

@@ -37,7 +37,7 @@ namespace fs = std::filesystem;
 namespace {
 
 struct Options {
-  Plan plan;
+  Comparison plan;
   fs::path out;
   double target_accuracy = 0;  // 0: what all algorithms reach
   double optimum = 0;          // 0: unknown
@@ -81,7 +81,7 @@ bool parse(int argc, char** argv, Options& o) {
       "those that only one algorithm has are not passed to the others. By default a pipeline\n"
       "opens at once.\n");
   set_conventions(app);
-  Plan& plan = o.plan;
+  Comparison& plan = o.plan;
   std::string bench = "mnist_mlp", data, mpiexec, out;
   std::vector<int> workers = {4};
   std::vector<std::string> links = {"1gbe"}, algos;
@@ -214,9 +214,9 @@ Results begin(const Options& o) {
 }
 
 // A line that is overwritten on a terminal, and lines that stay.
-class Progress {
+class CellProgress {
  public:
-  Progress(bool quiet, std::size_t cells, std::size_t to_run, Console& console)
+  CellProgress(bool quiet, std::size_t cells, std::size_t to_run, Console& console)
       : quiet_(quiet), cells_(cells), to_run_(to_run), console_(console) {}
 
   void running(std::size_t number, const Cell& cell, const std::string& what) {
@@ -270,8 +270,8 @@ void run(Options& o) {
     write_file(o.out / file, text);
   };
   const auto kept = std::ranges::count_if(results.cells, &Cell::done);
-  Progress progress(o.quiet, results.cells.size(),
-                    results.cells.size() - static_cast<std::size_t>(kept), console);
+  CellProgress progress(o.quiet, results.cells.size(),
+                        results.cells.size() - static_cast<std::size_t>(kept), console);
   bool warm = false;
   std::size_t number = 0, failed = 0;
   for (Cell& cell : results.cells) {

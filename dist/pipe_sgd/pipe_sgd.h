@@ -32,7 +32,7 @@ class PipeSgd : public Strategy {
   // Sums that are ready, oldest first. There are K gradients in all: those here, those on the
   // communication thread, and the one that the parameters hold during a step. Each belongs to one
   // thread at a time.
-  Queue<Gradient> sums_;
+  BlockingQueue<Gradient> sums_;
 };
 
 }  // namespace tandem

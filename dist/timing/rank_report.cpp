@@ -46,8 +46,8 @@ void for_each_field(Report& r, Visit&& visit) {
   visit(r.bytes_sent);
   visit(r.compute_s);
   visit(r.communication_s);
-  visit(r.compute_events);
-  visit(r.communication_events);
+  visit(r.compute_spans);
+  visit(r.communication_spans);
 }
 
 }  // namespace
@@ -67,12 +67,12 @@ void RankReport::take(const Spans& compute, const Spans& communication, Clock::d
     compute_s[kind] = compute.seconds(static_cast<SpanKind>(kind));
     communication_s[kind] = communication.seconds(static_cast<SpanKind>(kind));
   }
-  compute_events = compute.events();
-  communication_events = communication.events();
-  for (auto* events : {&compute_events, &communication_events})
-    for (Spans::Event& event : *events) {
-      event.begin += to_rank_0;
-      event.end += to_rank_0;
+  compute_spans = compute.all();
+  communication_spans = communication.all();
+  for (auto* spans : {&compute_spans, &communication_spans})
+    for (Spans::Span& span : *spans) {
+      span.begin += to_rank_0;
+      span.end += to_rank_0;
     }
 }
 

@@ -15,7 +15,7 @@ struct RankReport {
   bool server = false;
   std::int64_t bytes_sent = 0;  // gradients and weights, over all iterations
   std::array<double, kSpanNames.size()> compute_s{}, communication_s{};  // by SpanKind
-  std::vector<Spans::Event> compute_events, communication_events;        // by rank 0's clock
+  std::vector<Spans::Span> compute_spans, communication_spans;           // by rank 0's clock
 
   double compute(SpanKind kind) const { return compute_s[static_cast<std::size_t>(kind)]; }
   double communication(SpanKind kind) const {

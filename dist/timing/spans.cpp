@@ -10,7 +10,7 @@ void Spans::end(const Scope& scope) {
   const double seconds = seconds_between(scope.begin_, now);
   add(scope.kind_, iteration_, seconds - scope.inside_);
   if (scope.outer_) scope.outer_->inside_ += seconds;
-  if (keep_events_) events_.push_back({scope.kind_, iteration_, scope.begin_, now});
+  if (keep_all_) all_.push_back({scope.kind_, iteration_, scope.begin_, now});
 }
 
 void Spans::end_on_device(const Scope& scope) noexcept {
@@ -21,7 +21,7 @@ void Spans::end_on_device(const Scope& scope) noexcept {
   if (!scope.queued_) return;
   try {
     queued_.push_back({scope.kind_, iteration_, scope.queued_,
-                       device_->record_event(tandem::Event::Timing::on), data_begin_, data_end_});
+                       device_->record_event(Event::Timing::on), data_begin_, data_end_});
   } catch (const std::exception&) {  // the GPU has failed: whoever uses it next will say so
   }
 }
@@ -29,7 +29,7 @@ void Spans::end_on_device(const Scope& scope) noexcept {
 void Spans::follow(DeviceQueue& device) {
   device_ = &device;
   queued_.clear();
-  last_event_ = device.record_event(tandem::Event::Timing::on);
+  last_event_ = device.record_event(Event::Timing::on);
   last_event_->wait();
   last_end_ = Clock::now();
 }
@@ -57,7 +57,7 @@ void Spans::enter(SpanKind kind, std::int64_t iteration, Clock::time_point begin
                   Clock::time_point end) {
   if (begin == end) return;
   add(kind, iteration, seconds_between(begin, end));
-  if (keep_events_) events_.push_back({kind, iteration, begin, end});
+  if (keep_all_) all_.push_back({kind, iteration, begin, end});
 }
 
 }  // namespace tandem

@@ -37,7 +37,7 @@ inline SpanKind adding(bool lossless) { return lossless ? SpanKind::sum : SpanKi
 // The spans of one thread. Cheap enough to stay on: two clock readings and two additions each.
 class Spans {
  public:
-  struct Event {
+  struct Span {
     SpanKind kind;
     std::int64_t iteration;
     Clock::time_point begin, end;
@@ -49,8 +49,7 @@ class Spans {
     Scope(Spans& spans, SpanKind kind)
         : spans_(spans),
           kind_(kind),
-          queued_(spans.on_device(kind) ? spans.device_->record_event(tandem::Event::Timing::on)
-                                        : nullptr),
+          queued_(spans.on_device(kind) ? spans.device_->record_event(Event::Timing::on) : nullptr),
           outer_(std::exchange(spans.innermost_, this)),
           begin_(Clock::now()) {}
     ~Scope() {
@@ -84,8 +83,8 @@ class Spans {
   void settle(std::int64_t iteration);
 
   // Also keeps every span, for the timeline.
-  void keep_events() { keep_events_ = true; }
-  const std::vector<Event>& events() const { return events_; }
+  void keep_all() { keep_all_ = true; }
+  const std::vector<Span>& all() const { return all_; }
   void set_iteration(std::int64_t iteration) { iteration_ = iteration; }
 
  private:
@@ -111,9 +110,9 @@ class Spans {
 
   std::array<double, kSpanNames.size()> seconds_{};
   Scope* innermost_ = nullptr;
-  bool keep_events_ = false;
+  bool keep_all_ = false;
   std::int64_t iteration_ = 0, first_counted_ = 0;
-  std::vector<Event> events_;
+  std::vector<Span> all_;
 
   DeviceQueue* device_ = nullptr;
   std::deque<Queued> queued_;

@@ -13,7 +13,7 @@
 namespace tandem {
 namespace {
 
-struct Plan {
+struct Layout {
   std::int64_t stem_width, stem_window, stem_stride;
   std::optional<Pool> pool;
   bool bottleneck;
@@ -22,25 +22,25 @@ struct Plan {
 
 class ResNet : public Layer {
  public:
-  ResNet(const Plan& plan, std::int64_t channels, std::int64_t classes, const Random& random)
-      : stem_(channels, plan.stem_width, plan.stem_window, plan.stem_stride, random.split(0)),
-        pool_(plan.pool) {
-    std::int64_t in = plan.stem_width, width = plan.stem_width;
-    for (std::size_t stage = 0; stage < plan.blocks.size(); ++stage, width *= 2) {
+  ResNet(const Layout& layout, std::int64_t channels, std::int64_t classes, const Random& random)
+      : stem_(channels, layout.stem_width, layout.stem_window, layout.stem_stride, random.split(0)),
+        pool_(layout.pool) {
+    std::int64_t in = layout.stem_width, width = layout.stem_width;
+    for (std::size_t stage = 0; stage < layout.blocks.size(); ++stage, width *= 2) {
       const Random r = random.split(stage + 1);
       auto blocks = std::make_unique<Sequential>();
-      for (int i = 0; i < plan.blocks[stage]; ++i) {
+      for (int i = 0; i < layout.blocks[stage]; ++i) {
         const ResidualBlock::Options options{.in = in,
                                              .width = width,
                                              .stride = stage > 0 && i == 0 ? 2 : 1,
-                                             .bottleneck = plan.bottleneck};
+                                             .bottleneck = layout.bottleneck};
         blocks->add<ResidualBlock>(std::to_string(i), options,
                                    r.split(static_cast<std::uint64_t>(i)));
         in = options.out();
       }
       stages_.add("layer" + std::to_string(stage + 1), std::move(blocks));
     }
-    last_.emplace(in, classes, Init::xavier_normal, random.split(plan.blocks.size() + 1));
+    last_.emplace(in, classes, Init::xavier_normal, random.split(layout.blocks.size() + 1));
   }
 
   Var forward(Tape& tape, const Var& x) override {
@@ -78,13 +78,13 @@ std::unique_ptr<Layer> resnet(int depth, const Shape& image, std::int64_t classe
                                   : depth == 101 ? std::vector{3, 4, 23, 3}
                                   : depth == 152 ? std::vector{3, 8, 36, 3}
                                                  : std::vector{3, 4, 6, 3};  // 34 and 50
-  const Plan plan{.stem_width = 64,
-                  .stem_window = 7,
-                  .stem_stride = 2,
-                  .pool = Pool{.window = 3, .stride = 2, .padding = 1},
-                  .bottleneck = depth >= 50,
-                  .blocks = blocks};
-  return std::make_unique<ResNet>(plan, image[2], classes, Random(seed, Purpose::weights));
+  const Layout layout{.stem_width = 64,
+                      .stem_window = 7,
+                      .stem_stride = 2,
+                      .pool = Pool{.window = 3, .stride = 2, .padding = 1},
+                      .bottleneck = depth >= 50,
+                      .blocks = blocks};
+  return std::make_unique<ResNet>(layout, image[2], classes, Random(seed, Purpose::weights));
 }
 
 std::unique_ptr<Layer> cifar_resnet(int depth, const Shape& image, std::int64_t classes,
@@ -92,13 +92,13 @@ std::unique_ptr<Layer> cifar_resnet(int depth, const Shape& image, std::int64_t 
   require_depth(depth, cifar_resnet_depths());
   require_image(fmt::format("ResNet-{}", depth), image, 8);
   const int n = (depth - 2) / 6;  // 6n + 2 layers: n blocks of two in each of three stages
-  const Plan plan{.stem_width = 16,
-                  .stem_window = 3,
-                  .stem_stride = 1,
-                  .pool = {},
-                  .bottleneck = false,
-                  .blocks = {n, n, n}};
-  return std::make_unique<ResNet>(plan, image[2], classes, Random(seed, Purpose::weights));
+  const Layout layout{.stem_width = 16,
+                      .stem_window = 3,
+                      .stem_stride = 1,
+                      .pool = {},
+                      .bottleneck = false,
+                      .blocks = {n, n, n}};
+  return std::make_unique<ResNet>(layout, image[2], classes, Random(seed, Purpose::weights));
 }
 
 const std::vector<int>& resnet_depths() {

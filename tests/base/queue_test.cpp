@@ -10,7 +10,7 @@ using namespace tandem;
 using namespace tandem::test;
 
 TEST_CASE("queue: items come out in order, then the failure, whatever is put after it") {
-  Queue<int> queue;
+  BlockingQueue<int> queue;
   queue.put(1);
   queue.put_result_of([] { return 2; });
   queue.put_result_of([]() -> int { throw std::runtime_error("a fault"); });
@@ -22,7 +22,7 @@ TEST_CASE("queue: items come out in order, then the failure, whatever is put aft
 }
 
 TEST_CASE("queue: a closed queue returns the remaining items, then nothing") {
-  Queue<int> queue;
+  BlockingQueue<int> queue;
   queue.put(1);
   queue.close();
   CHECK(queue.take_if_open() == 1);

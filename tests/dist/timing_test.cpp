@@ -61,7 +61,7 @@ class ClockDevice : public CpuBackend {
 TEST_CASE("spans: a device times its own spans, and gaps are waits") {
   ClockDevice device;
   Spans spans;
-  spans.keep_events();
+  spans.keep_all();
   spans.follow(device);
   const auto span = [&](SpanKind kind, double pause, double seconds) {
     device.now += pause;
@@ -73,7 +73,7 @@ TEST_CASE("spans: a device times its own spans, and gaps are waits") {
   span(SpanKind::backward, 0.5, 3);
   spans.set_iteration(2);
   span(SpanKind::update, 4, 1);
-  CHECK(spans.events().empty());  // nothing is known before it is done
+  CHECK(spans.all().empty());  // nothing is known before it is done
 
   spans.settle(1);
   CHECK(spans.seconds(SpanKind::forward) == doctest::Approx(2));
@@ -91,8 +91,8 @@ TEST_CASE("spans: a device times its own spans, and gaps are waits") {
   spans.settle(3);
   CHECK(spans.seconds(SpanKind::wait) == doctest::Approx(4.5));
   CHECK(spans.seconds(SpanKind::forward) == doctest::Approx(3));
-  REQUIRE(spans.events().size() == 6);
-  CHECK(spans.events().back().iteration == 3);
+  REQUIRE(spans.all().size() == 6);
+  CHECK(spans.all().back().iteration == 3);
 }
 
 TEST_CASE("model: each algorithm has its own equation, and some have none") {
@@ -118,7 +118,7 @@ TEST_CASE("model: each algorithm has its own equation, and some have none") {
 TEST_CASE("spans: cold iterations are recorded but not counted") {
   ClockDevice device;
   Spans spans;
-  spans.keep_events();
+  spans.keep_all();
   spans.count_from(2);
   spans.follow(device);
   for (const int iteration : {1, 2}) {
@@ -127,13 +127,13 @@ TEST_CASE("spans: cold iterations are recorded but not counted") {
     device.now += iteration;
   }
   spans.settle(2);
-  CHECK(spans.events().size() == 2);
+  CHECK(spans.all().size() == 2);
   CHECK(spans.seconds(SpanKind::forward) == doctest::Approx(2));
 }
 
 TEST_CASE("spans: the time of an inner span counts only for it, and events keep both") {
   Spans spans;
-  spans.keep_events();
+  spans.keep_all();
   spans.set_iteration(7);
   const auto spin = [](double seconds) {
     const auto end = Clock::now() + from_seconds(seconds);
@@ -150,8 +150,8 @@ TEST_CASE("spans: the time of an inner span counts only for it, and events keep 
   }
   CHECK(spans.seconds(SpanKind::compress) >= 3e-3);
   CHECK(spans.seconds(SpanKind::communicate) >= 2e-3);
-  REQUIRE(spans.events().size() == 2);
-  const Spans::Event &inner = spans.events()[0], &outer = spans.events()[1];
+  REQUIRE(spans.all().size() == 2);
+  const Spans::Span &inner = spans.all()[0], &outer = spans.all()[1];
   CHECK(inner.kind == SpanKind::compress);
   CHECK(outer.kind == SpanKind::communicate);
   CHECK(inner.iteration == 7);
@@ -163,7 +163,7 @@ TEST_CASE("spans: the time of an inner span counts only for it, and events keep 
 
 TEST_CASE("rank reports: rank 0 receives what was measured, on its own clock") {
   Spans compute, communication;
-  compute.keep_events();
+  compute.keep_all();
   { const Spans::Scope span(compute, SpanKind::forward); }
   { const Spans::Scope span(communication, SpanKind::compress); }
   RankReport report{.rank = 3, .server = true, .bytes_sent = 1LL << 40};
@@ -174,9 +174,9 @@ TEST_CASE("rank reports: rank 0 receives what was measured, on its own clock") {
   CHECK(read.bytes_sent == 1LL << 40);
   CHECK(read.compute_s == report.compute_s);
   CHECK(read.communication(SpanKind::compress) == communication.seconds(SpanKind::compress));
-  REQUIRE(read.compute_events.size() == 1);
-  CHECK(read.compute_events[0].begin == compute.events()[0].begin + std::chrono::seconds(5));
-  CHECK(read.communication_events.empty());
+  REQUIRE(read.compute_spans.size() == 1);
+  CHECK(read.compute_spans[0].begin == compute.all()[0].begin + std::chrono::seconds(5));
+  CHECK(read.communication_spans.empty());
 }
 
 TEST_CASE("calibration: with helpers, and if a GPU compresses") {

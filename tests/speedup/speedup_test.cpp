@@ -30,7 +30,7 @@ std::vector<Algorithm> paper_algorithms() {
   return all;
 }
 
-Plan plan() {
+Comparison plan() {
   return {.bench = all_benches().front(),
           .workers = {4, 2},
           .links = {"1gbe", "none"},
@@ -69,7 +69,7 @@ Results interrupted() {
 }  // namespace
 
 TEST_CASE("speedup: a plan has a cell for every number of workers, link and algorithm") {
-  const Plan p = plan();
+  const Comparison p = plan();
   const Results r = p.begin();
   REQUIRE(r.cells.size() == 2 * 2 * 7);
   CHECK(r.cells[0].name == "PS-Sync");
@@ -84,7 +84,7 @@ TEST_CASE("speedup: a plan has a cell for every number of workers, link and algo
     CHECK(has(threads, word));
   CHECK_FALSE(has(p.command(r.cells[1]), "--warmup-epochs"));
 
-  Plan mpi = p;
+  Comparison mpi = p;
   mpi.mpiexec = {"mpiexec", "-f", "hosts"};
   auto processes = mpi.command(r.cells[0]);
   processes.resize(6);
@@ -95,7 +95,7 @@ TEST_CASE("speedup: a plan has a cell for every number of workers, link and algo
 }
 
 TEST_CASE("speedup: a program gets the options that its algorithm has") {
-  Plan p = plan();
+  Comparison p = plan();
   p.options = {"--warmup-epochs", "5", "--lr", "0.1", "--pipe-k=3"};
   const Results r = p.begin();
   const auto d_sync = p.command(r.cells[1]), pipe = p.command(r.cells[4]);
@@ -129,7 +129,7 @@ TEST_CASE("speedup: a program gets the options that its algorithm has") {
 }
 
 TEST_CASE("speedup: iterations that are not timed take the mean time") {
-  Plan p = plan();
+  Comparison p = plan();
   p.timed = 4;
   Results r = p.begin();
   Cell &d_sync = r.cells[1], &d_sync_t = r.cells[2], &pipe = r.cells[4];
@@ -243,7 +243,7 @@ TEST_CASE("speedup: an excerpt of a trace has two iterations near the mean, and 
 }
 
 TEST_CASE("speedup: finished cells are kept, failed ones and those of other plans are not") {
-  Plan p = plan();
+  Comparison p = plan();
   const Results r = interrupted();
   std::swap(p.links[0], p.links[1]);
   p.algorithms.pop_back();
@@ -261,7 +261,7 @@ TEST_CASE("speedup: finished cells are kept, failed ones and those of other plan
 
 TEST_CASE(
     "speedup: finished cells of other workers, links and algorithms stay, each in its place") {
-  Plan p = plan();
+  Comparison p = plan();
   p.links = {"10gbe", "none"};
   p.workers = {4};
   p.algorithms = {all_algorithms()[3]};
@@ -275,13 +275,13 @@ TEST_CASE(
 }
 
 TEST_CASE("speedup: only a finished comparison may come from another machine") {
-  const Plan p = plan();
+  const Comparison p = plan();
   Results r = interrupted();
   r.environment.processor = "abacus";
   CHECK(message_of<UserError>([&] {
           p.resume(r);
         }).starts_with("it holds results with the processor abacus, not "));
-  Plan all = p;
+  Comparison all = p;
   all.workers = {4}, all.links = {"1gbe"}, all.algorithms = {all_algorithms()[0]};
   CHECK(all.resume(r).environment.processor == "abacus");
 }
@@ -360,7 +360,7 @@ TEST_CASE("speedup: the meter counts a running program that was not waited for")
 }
 
 TEST_CASE("speedup: disturbed cells are timed again on request; test results stay") {
-  Plan p = plan();
+  Comparison p = plan();
   Results r = interrupted();
   r.cells[0].loads[0].others = 0.5;
   CHECK(p.resume(r).cells[0].done());

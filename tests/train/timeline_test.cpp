@@ -12,11 +12,11 @@ namespace {
 class Worker {
  public:
   Worker& computes(SpanKind kind, std::int64_t iteration, double from_ms, double to_ms) {
-    report_.compute_events.push_back(span(kind, iteration, from_ms, to_ms));
+    report_.compute_spans.push_back(span(kind, iteration, from_ms, to_ms));
     return *this;
   }
   Worker& communicates(SpanKind kind, std::int64_t iteration, double from_ms, double to_ms) {
-    report_.communication_events.push_back(span(kind, iteration, from_ms, to_ms));
+    report_.communication_spans.push_back(span(kind, iteration, from_ms, to_ms));
     return *this;
   }
   // One of d-sync that begins at `at` and takes as long as `wait` says, and 10 ms.
@@ -30,7 +30,7 @@ class Worker {
   const RankReport& report() const { return report_; }
 
  private:
-  Spans::Event span(SpanKind kind, std::int64_t iteration, double from_ms, double to_ms) const {
+  Spans::Span span(SpanKind kind, std::int64_t iteration, double from_ms, double to_ms) const {
     return {kind, iteration, zero_ + from_seconds(from_ms / 1e3),
             zero_ + from_seconds(to_ms / 1e3)};
   }

@@ -111,7 +111,7 @@ std::string Algorithm::text() const {
 
 // cuBLASLt is column-major and computes cᵀ = op(b)ᵀ · op(a)ᵀ: its A is our b, its B is our a, and
 // what is transposed for us is transposed for it.
-Plan::Plan(const Problem& problem) : problem_(problem) {
+ProductPlan::ProductPlan(const Problem& problem) : problem_(problem) {
   const Problem& p = problem_;
   const bool tf32 = p.factors == Type::f32 && p.tf32;
   check(cublasLtMatmulDescInit(&product_, tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
@@ -127,11 +127,11 @@ Plan::Plan(const Problem& problem) : problem_(problem) {
   describe_rows(c_, p.result, p.m, p.n);
 }
 
-void Plan::set_bias(const void* bias) {
+void ProductPlan::set_bias(const void* bias) {
   if (problem_.epilogue != Epilogue::none) set(product_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
 }
 
-std::vector<Algorithm> Plan::candidates(const Context& context, const Operands& operands) {
+std::vector<Algorithm> ProductPlan::candidates(const Context& context, const Operands& operands) {
   constexpr int kMost = 16;
   // The proposals depend on how the bias is aligned. They shall hold for every bias of the problem,
   // so the one to look at is aligned no better than the problem says. It is not read.
@@ -166,8 +166,8 @@ std::vector<Algorithm> Plan::candidates(const Context& context, const Operands& 
   return result;
 }
 
-cublasStatus_t Plan::try_run(const Context& context, const Operands& operands,
-                             const Algorithm& algorithm) {
+cublasStatus_t ProductPlan::try_run(const Context& context, const Operands& operands,
+                                    const Algorithm& algorithm) {
   constexpr float kOne = 1, kZero = 0;
   set_bias(operands.bias);
   return cublasLtMatmul(context.blas, &product_, &kOne, operands.b, &b_, operands.a, &a_,
@@ -176,7 +176,8 @@ cublasStatus_t Plan::try_run(const Context& context, const Operands& operands,
                         context.stream);
 }
 
-void Plan::run(const Context& context, const Operands& operands, const Algorithm& algorithm) {
+void ProductPlan::run(const Context& context, const Operands& operands,
+                      const Algorithm& algorithm) {
   const cublasStatus_t status = try_run(context, operands, algorithm);
   if (status != CUBLAS_STATUS_SUCCESS)
     throw SystemError("cuBLAS failed in {}: {}", problem_.text(), cublasGetStatusString(status));

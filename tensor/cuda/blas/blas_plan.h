@@ -49,11 +49,11 @@ struct Algorithm {
   std::string text() const;
 };
 
-class Plan {
+class ProductPlan {
  public:
-  explicit Plan(const Problem& problem);
-  Plan(const Plan&) = delete;  // cuBLASLt does not say that descriptors may be copied
-  Plan& operator=(const Plan&) = delete;
+  explicit ProductPlan(const Problem& problem);
+  ProductPlan(const ProductPlan&) = delete;  // cuBLASLt does not say that descriptors may be copied
+  ProductPlan& operator=(const ProductPlan&) = delete;
 
   const Problem& problem() const { return problem_; }
 

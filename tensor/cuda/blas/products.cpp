@@ -23,7 +23,7 @@ Choices<Problem, Choice>& choices() {
   return all;
 }
 
-Choice fastest(const Context& context, Plan& plan, const Operands& operands,
+Choice fastest(const Context& context, ProductPlan& plan, const Operands& operands,
                FunctionRef<double()> otherwise) {
   Choice best;
   for (Algorithm& candidate : plan.candidates(context, operands)) {
@@ -38,7 +38,7 @@ Choice fastest(const Context& context, Plan& plan, const Operands& operands,
 }
 
 // Without measuring, so that every process chooses the same.
-Choice first(const Context& context, Plan& plan, const Operands& operands) {
+Choice first(const Context& context, ProductPlan& plan, const Operands& operands) {
   const std::vector<Algorithm> candidates = plan.candidates(context, operands);
   return candidates.empty() ? Choice() : Choice(candidates.front());
 }
@@ -75,7 +75,7 @@ Operands operands_of(const Matmul& product, Epilogue epilogue, const Tensor& bia
 struct Products::Plans {
   struct Known {
     explicit Known(const Problem& problem) : plan(problem) {}
-    Plan plan;
+    ProductPlan plan;
     Choice choice;
   };
   std::map<Problem, std::unique_ptr<Known>> known;
@@ -98,8 +98,8 @@ struct Products::Plans {
   }
 
   // Measuring writes to c and to the gradient of the bias.
-  Choice choose(const Context& context, Plan& plan, const Matmul& product, const Tensor& bias,
-                FunctionRef<void()> rest) {
+  Choice choose(const Context& context, ProductPlan& plan, const Matmul& product,
+                const Tensor& bias, FunctionRef<void()> rest) {
     const Problem& problem = plan.problem();
     Operands operands = operands_of(product, problem.epilogue, bias);
     if (context.deterministic)

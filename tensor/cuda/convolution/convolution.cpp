@@ -16,18 +16,19 @@ namespace tandem::cuda {
 struct Convolutions::Plans {
   struct Ready {
     ConvolutionForm form;
-    std::optional<dnn::Plan> plan;  // unless the form is unrolled
+    std::optional<dnn::EnginePlan> plan;  // unless the form is unrolled
     std::string text;
   };
 
   void run(const ConvolutionCall& call);
   Ready& ready_for(const ConvolutionCall& call);
   ConvolutionChoice known_or_chosen(const CallKey& key, const ConvolutionCall& call,
-                                    std::optional<dnn::Plan>& plan);
-  ConvolutionChoice choose(const ConvolutionCall& call, std::optional<dnn::Plan>& plan);
-  std::optional<dnn::Plan> plan_of(const ConvolutionCall& call, const ConvolutionChoice& choice);
+                                    std::optional<dnn::EnginePlan>& plan);
+  ConvolutionChoice choose(const ConvolutionCall& call, std::optional<dnn::EnginePlan>& plan);
+  std::optional<dnn::EnginePlan> plan_of(const ConvolutionCall& call,
+                                         const ConvolutionChoice& choice);
   void launch(const ConvolutionCall& call, const ConvolutionForm& form,
-              std::optional<dnn::Plan>& plan);
+              std::optional<dnn::EnginePlan>& plan);
 
   Context& context;
   Products& products;
@@ -35,7 +36,7 @@ struct Convolutions::Plans {
 };
 
 void Convolutions::Plans::launch(const ConvolutionCall& call, const ConvolutionForm& form,
-                                 std::optional<dnn::Plan>& plan) {
+                                 std::optional<dnn::EnginePlan>& plan) {
   if (form.unrolled) return execute_unrolled(context, products, call, form);
   execute(context, call, form, [&](const dnn::Operands& operands) {
     const auto address = [](void* p) { return reinterpret_cast<std::uintptr_t>(p); };
@@ -48,7 +49,7 @@ void Convolutions::Plans::launch(const ConvolutionCall& call, const ConvolutionF
 
 // Leaves the plan of what was chosen in `plan`.
 ConvolutionChoice Convolutions::Plans::choose(const ConvolutionCall& call,
-                                              std::optional<dnn::Plan>& plan) {
+                                              std::optional<dnn::EnginePlan>& plan) {
   ConvolutionCall trial = call;
   if (call.accumulate) {  // the output must survive the trials
     trial.accumulate = false;
@@ -57,7 +58,7 @@ ConvolutionChoice Convolutions::Plans::choose(const ConvolutionCall& call,
   }
 
   std::optional<ConvolutionChoice> best;
-  const auto compare = [&](ConvolutionChoice choice, std::optional<dnn::Plan> with) {
+  const auto compare = [&](ConvolutionChoice choice, std::optional<dnn::EnginePlan> with) {
     if (!context.deterministic)
       choice.milliseconds = milliseconds(context.stream, [&] { launch(trial, choice.form, with); });
     if (best && choice.milliseconds >= best->milliseconds) return;
@@ -100,8 +101,8 @@ ConvolutionChoice Convolutions::Plans::choose(const ConvolutionCall& call,
   return *best;
 }
 
-std::optional<dnn::Plan> Convolutions::Plans::plan_of(const ConvolutionCall& call,
-                                                      const ConvolutionChoice& choice) {
+std::optional<dnn::EnginePlan> Convolutions::Plans::plan_of(const ConvolutionCall& call,
+                                                            const ConvolutionChoice& choice) {
   if (choice.form.unrolled) return std::nullopt;
   return dnn::plan_at(context, graph_of(call, choice.form), choice.place, choice.engine);
 }
@@ -110,7 +111,7 @@ std::optional<dnn::Plan> Convolutions::Plans::plan_of(const ConvolutionCall& cal
 // context measures nothing.) May leave the plan in `plan`.
 ConvolutionChoice Convolutions::Plans::known_or_chosen(const CallKey& key,
                                                        const ConvolutionCall& call,
-                                                       std::optional<dnn::Plan>& plan) {
+                                                       std::optional<dnn::EnginePlan>& plan) {
   ConvolutionChoices& all = ConvolutionChoices::of(context.device);
   return all.made.find_or_choose(key, [&] {
     std::optional<ConvolutionChoice> choice;
@@ -130,7 +131,7 @@ Convolutions::Plans::Ready& Convolutions::Plans::ready_for(const ConvolutionCall
 
   context.refuse_while_recording("the " + text_of(call));
 
-  std::optional<dnn::Plan> plan;
+  std::optional<dnn::EnginePlan> plan;
   const ConvolutionChoice choice = known_or_chosen(key, call, plan);
   if (!plan && !choice.form.unrolled) {
     plan = plan_of(call, choice);

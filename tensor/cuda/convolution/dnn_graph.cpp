@@ -256,8 +256,8 @@ std::vector<Engine> Graph::engines(cudnnBackendHeurMode_t heuristic) const {
   return result;
 }
 
-std::optional<Plan> Plan::build(cudnnHandle_t handle, Engine engine) {
-  Plan plan;
+std::optional<EnginePlan> EnginePlan::build(cudnnHandle_t handle, Engine engine) {
+  EnginePlan plan;
   plan.plan_ = Descriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
   plan.plan_.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, handle);
   plan.plan_.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, engine.config);
@@ -267,7 +267,7 @@ std::optional<Plan> Plan::build(cudnnHandle_t handle, Engine engine) {
   return plan;
 }
 
-cudnnStatus_t Plan::run(cudnnHandle_t handle, const Operands& operands, void* workspace) {
+cudnnStatus_t EnginePlan::run(cudnnHandle_t handle, const Operands& operands, void* workspace) {
   if (!pack_.get() || operands != packed_) {
     const std::array<std::int64_t, 4> ids = {kX, kFilter, kY, kBias};
     const std::array<void*, 4> pointers = {operands.x, operands.filter, operands.y, operands.bias};

@@ -1,5 +1,5 @@
 // The part of cuDNN's graph API that convolutions need: what is to be computed (Graph), the ways
-// cuDNN offers to compute it (Engine), and one of them ready to run (Plan).
+// cuDNN offers to compute it (Engine), and one of them ready to run (EnginePlan).
 #pragma once
 
 #include <cstddef>
@@ -102,10 +102,10 @@ class Graph {
   bool supported_ = false;
 };
 
-class Plan {
+class EnginePlan {
  public:
   // Nothing where the engine cannot do it after all.
-  static std::optional<Plan> build(cudnnHandle_t handle, Engine engine);
+  static std::optional<EnginePlan> build(cudnnHandle_t handle, Engine engine);
 
   const Engine& engine() const { return engine_; }
   std::int64_t workspace_bytes() const { return workspace_bytes_; }
@@ -113,7 +113,7 @@ class Plan {
   cudnnStatus_t run(cudnnHandle_t handle, const Operands& operands, void* workspace);
 
  private:
-  Plan() = default;
+  EnginePlan() = default;
 
   Engine engine_;
   Descriptor plan_;

@@ -30,12 +30,12 @@ bool suits(const Context& context, const Engine& engine) {
   return !(context.deterministic && engine.has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC));
 }
 
-bool fits(const Plan& plan) {
+bool fits(const EnginePlan& plan) {
   return plan.workspace_bytes() <= static_cast<std::int64_t>(Context::kWorkspaceBytes);
 }
 
 // Whether the plan runs, once and to its end.
-bool works(Context& context, Plan& plan, const Operands& operands) {
+bool works(Context& context, EnginePlan& plan, const Operands& operands) {
   if (!fits(plan)) return false;
   if (plan.run(context.dnn, operands, context.workspace) != CUDNN_STATUS_SUCCESS) {
     cudaGetLastError();  // a launch that failed must not be blamed on the next one
@@ -62,7 +62,7 @@ std::optional<FoundEngine> search_engine(Context& context, const ConvolutionGrap
       if (!suits(context, engine) || !seen.insert(engine.name).second) continue;
       if (engine.compiled_at_runtime && ++compiled > kMostCompiled) continue;
       ++tried;
-      std::optional<Plan> plan = Plan::build(context.dnn, std::move(engine));
+      std::optional<EnginePlan> plan = EnginePlan::build(context.dnn, std::move(engine));
       if (!plan || !works(context, *plan, operands)) continue;
       const EnginePlace place{heuristic, i};
       if (context.deterministic) return FoundEngine{std::move(*plan), place};
@@ -78,13 +78,13 @@ std::optional<FoundEngine> search_engine(Context& context, const ConvolutionGrap
   return best;
 }
 
-std::optional<Plan> plan_at(Context& context, const ConvolutionGraph& convolution,
-                            const EnginePlace& place, const std::string& engine) {
+std::optional<EnginePlan> plan_at(Context& context, const ConvolutionGraph& convolution,
+                                  const EnginePlace& place, const std::string& engine) {
   std::vector<Engine> engines = Graph(context.dnn, convolution).engines(place.heuristic);
   if (place.index >= engines.size()) return std::nullopt;
   Engine& found = engines[place.index];
   if (found.name != engine || !suits(context, found)) return std::nullopt;
-  std::optional<Plan> plan = Plan::build(context.dnn, std::move(found));
+  std::optional<EnginePlan> plan = EnginePlan::build(context.dnn, std::move(found));
   if (!plan || !fits(*plan)) return std::nullopt;
   return plan;
 }

@@ -17,7 +17,7 @@ struct EnginePlace {
 };
 
 struct FoundEngine {
-  Plan plan;
+  EnginePlan plan;
   EnginePlace place;
   float milliseconds = 0;  // 0 where nothing was measured
 };
@@ -30,7 +30,7 @@ std::optional<FoundEngine> search_engine(Context& context, const ConvolutionGrap
 
 // The plan of an engine that was found before. Nothing where another one is at its place now, or
 // where it does not do any more.
-std::optional<Plan> plan_at(Context& context, const ConvolutionGraph& convolution,
-                            const EnginePlace& place, const std::string& engine);
+std::optional<EnginePlan> plan_at(Context& context, const ConvolutionGraph& convolution,
+                                  const EnginePlace& place, const std::string& engine);
 
 }  // namespace tandem::cuda::dnn
