@@ -263,8 +263,8 @@ TEST_CASE("command line: --timeline draws the threads of worker 0, in lines of 8
   const std::size_t begin = r.out.find("\nworker 0, iterations ");
   REQUIRE(begin != std::string::npos);
   const std::string timeline = r.out.substr(begin);
-  for (const char* part : {"\n  iteration      |", "\n  compute        ", "\n  communicate    ",
-                           " |0 ms", "F forward"})
+  for (const char* part :
+       {"\n  iteration      |", "\n  compute        ", "\n  communicate", " |0 ms", "F forward"})
     CHECK(timeline.find(part) != std::string::npos);
   std::istringstream lines(timeline);
   for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 80);
