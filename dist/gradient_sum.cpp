@@ -8,15 +8,15 @@ namespace tandem {
 
 GradientSum::GradientSum(const StrategyContext& context, int in_flight)
     : c_(context),
-      all_reduce_(make_all_reduce({.transport = context.communication->transport(),
+      all_reduce_(make_all_reduce({.transport = context.communication.transport(),
                                    .ranks = context.workers,
-                                   .compressor = *context.compressor,
-                                   .spans = context.communication->spans()},
+                                   .compressor = context.compressor,
+                                   .spans = context.communication.spans()},
                                   {.count = context.parameters.values().count()})) {
   for (int i = 0; i < in_flight; ++i)
-    stagings_.push_back(make_staging(context.parameters.device(), *context.compressor,
+    stagings_.push_back(make_staging(context.parameters.device(), context.compressor,
                                      context.parameters.values().count(),
-                                     context.communication->spans()));
+                                     context.communication.spans()));
 }
 
 Staging& GradientSum::staging_of(const Gradient& gradient) const {
@@ -29,9 +29,9 @@ void GradientSum::begin(const Gradient& gradient) {
 
 void GradientSum::operator()(Gradient& gradient) {
   Staging& staging = staging_of(gradient);
-  c_.communication->spans().set_iteration(gradient.iteration);
+  c_.communication.spans().set_iteration(gradient.iteration);
   require_finite(c_.parameters, staging, gradient.ready, gradient.iteration,
-                 c_.communication->spans());
+                 c_.communication.spans());
   all_reduce_->sum(staging);
   gradient.ready = staging.finish();
 }
@@ -39,7 +39,7 @@ void GradientSum::operator()(Gradient& gradient) {
 void GradientSum::wait_for(Gradient& gradient) {
   const Spans::Scope span(c_.spans, SpanKind::wait);
   begin(gradient);
-  c_.communication->call([&] { (*this)(gradient); });
+  c_.communication.call([&] { (*this)(gradient); });
   c_.parameters.device().backend().wait_for(gradient.ready);
 }
 

@@ -19,9 +19,9 @@ std::unique_ptr<Strategy> make(const StrategyContext& context) {
 }
 
 std::unique_ptr<Server> make_parameter_server(const StrategyContext& c) {
-  return std::make_unique<ParameterServer>(c.communication->transport(), c.workers,
+  return std::make_unique<ParameterServer>(c.communication.transport(), c.workers,
                                            static_cast<int>(c.option("--servers")), c.parameters,
-                                           c.optimizer, *c.compressor, c.communication->spans());
+                                           c.optimizer, c.compressor, c.communication.spans());
 }
 
 // ---- predictions, from the equations of timing/model.h

@@ -70,9 +70,9 @@ class Strategy : public Hooks {
 struct StrategyContext {
   ParameterSet& parameters;
   Sgd& optimizer;
-  Spans& spans;                            // of the compute thread
-  Communication* communication = nullptr;  // none for one worker alone
-  const Compressor* compressor = nullptr;  // likewise
+  Spans& spans;  // of the compute thread
+  Communication& communication;
+  const Compressor& compressor;
   int workers = 1;
   StrategyOptions options = {};
   std::int64_t warmup_iterations = 0;  // of d-sync, with which the run begins

@@ -216,8 +216,8 @@ void run_server(const Task& task, const DataSplit& data, const TrainOptions& o,
     const auto server = strategy_named(o.algo).make_server({.parameters = replica->parameters(),
                                                             .optimizer = replica->optimizer(),
                                                             .spans = communication.spans(),
-                                                            .communication = &communication,
-                                                            .compressor = &compressor,
+                                                            .communication = communication,
+                                                            .compressor = compressor,
                                                             .workers = o.workers,
                                                             .options = o.algo_options});
     std::int64_t served = 0;

@@ -12,13 +12,13 @@ PsSync::PsSync(const StrategyContext& context)
       servers_(static_cast<int>(context.option("--servers"))),
       segments_(segments_for_servers(context.parameters.values().count(), servers_)),
       uncompressed_(make_none()),
-      gradient_(stage(*context.compressor)),
+      gradient_(stage(context.compressor)),
       weights_(stage(*uncompressed_)),
       exchanges_(segments_.size()) {}
 
 std::unique_ptr<Staging> PsSync::stage(const Compressor& compressor) const {
   return make_staging(c_.parameters.device(), compressor, c_.parameters.values().count(),
-                      c_.communication->spans());
+                      c_.communication.spans());
 }
 
 void PsSync::after_backward(std::int64_t t) {
@@ -26,7 +26,7 @@ void PsSync::after_backward(std::int64_t t) {
   const EventPtr ready = backend.record_event();
   {
     const Spans::Scope span(c_.spans, SpanKind::wait);
-    backend.wait_for(c_.communication->call([&] { return push_and_pull(t, ready); }));
+    backend.wait_for(c_.communication.call([&] { return push_and_pull(t, ready); }));
   }
   c_.parameters.values_changed();
 }
@@ -34,8 +34,8 @@ void PsSync::after_backward(std::int64_t t) {
 // A job of the communication thread. From `ready` on, nobody uses the gradient and the weights any
 // more; from the event that it returns on, the weights are new.
 EventPtr PsSync::push_and_pull(std::int64_t t, const EventPtr& ready) {
-  Transport& transport = c_.communication->transport();
-  Spans& spans = c_.communication->spans();
+  Transport& transport = c_.communication.transport();
+  Spans& spans = c_.communication.spans();
   spans.set_iteration(t);
   weights_->begin(c_.parameters.values(), ready, segments_, Staging::Fill::by_host);
   gradient_->begin(c_.parameters.gradients(), ready, segments_);

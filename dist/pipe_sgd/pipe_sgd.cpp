@@ -52,9 +52,9 @@ void PipeSgd::after_backward(std::int64_t t) {
   }
   sum_over_workers_.begin(local);  // on a GPU: compute 9, and the way to the host
   // compute 10: the local gradient is ready; from here on it belongs to the communication thread.
-  c_.communication->post(sums_, [this, local = std::move(local)]() mutable {  // comm 3
-    sum_over_workers_(local);                                                 // comm 4
-    return std::move(local);                                                  // comm 5
+  c_.communication.post(sums_, [this, local = std::move(local)]() mutable {  // comm 3
+    sum_over_workers_(local);                                                // comm 4
+    return std::move(local);                                                 // comm 5
   });
 }
 

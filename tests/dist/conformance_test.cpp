@@ -77,8 +77,8 @@ StrategyContext context(const Job& job, Net& net, Communication& communication) 
   return {.parameters = net.set,
           .optimizer = net.sgd,
           .spans = net.spans,
-          .communication = &communication,
-          .compressor = job.compressor,
+          .communication = communication,
+          .compressor = *job.compressor,
           .workers = job.workers,
           .options = job.options,
           .warmup_iterations = job.algo->warmup(job.options, kIterationsPerEpoch)};

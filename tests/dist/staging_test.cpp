@@ -64,8 +64,8 @@ std::vector<float> train(const Run& run, const Compressor& compressor, int worke
         make_strategy(run.algo, {.parameters = net.set,
                                  .optimizer = net.sgd,
                                  .spans = net.spans,
-                                 .communication = &communication,
-                                 .compressor = &compressor,
+                                 .communication = communication,
+                                 .compressor = compressor,
                                  .workers = workers,
                                  .options = {{"--servers", run.servers}, {"--pipe-k", run.pipe_k}},
                                  .warmup_iterations = run.warmup});

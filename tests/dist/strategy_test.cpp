@@ -40,8 +40,8 @@ StrategyContext context(Small& small, Communication& communication, const Compre
   return {.parameters = small.set,
           .optimizer = small.sgd,
           .spans = small.spans,
-          .communication = &communication,
-          .compressor = &compressor,
+          .communication = communication,
+          .compressor = compressor,
           .workers = workers,
           .options = {{"--pipe-k", pipe_k}}};
 }
@@ -49,20 +49,26 @@ StrategyContext context(Small& small, Communication& communication, const Compre
 }  // namespace
 
 TEST_CASE("strategy: single applies the gradient of the step after backward") {
-  Parameter p({2}, {1, 2});
-  ParameterSet set({{"p", &p}}, cpu_device());
-  Sgd sgd(set, {.schedule = {.base = 0.5}});
-  Spans spans;
-  const auto strategy =
-      make_strategy("single", {.parameters = set, .optimizer = sgd, .spans = spans});
-  strategy->before_step(1);
-  const std::vector<float> gradient = {1, -1};
-  p.gradient.copy_from_host(std::span<const float>(gradient));
-  CHECK(p.value.to_host<float>() == std::vector<float>{1, 2});
-  strategy->after_backward(1);
-  strategy->finish();
-  CHECK(p.value.to_host<float>() == std::vector<float>{0.5, 2.5});
-  CHECK(spans.seconds(SpanKind::update) > 0);
+  const auto none = make_none();
+  run_on_ranks({.app = "test"}, [&](Communication& communication) {
+    Parameter p({2}, {1, 2});
+    ParameterSet set({{"p", &p}}, cpu_device());
+    Sgd sgd(set, {.schedule = {.base = 0.5}});
+    Spans spans;
+    const auto strategy = make_strategy("single", {.parameters = set,
+                                                   .optimizer = sgd,
+                                                   .spans = spans,
+                                                   .communication = communication,
+                                                   .compressor = *none});
+    strategy->before_step(1);
+    const std::vector<float> gradient = {1, -1};
+    p.gradient.copy_from_host(std::span<const float>(gradient));
+    CHECK(p.value.to_host<float>() == std::vector<float>{1, 2});
+    strategy->after_backward(1);
+    strategy->finish();
+    CHECK(p.value.to_host<float>() == std::vector<float>{0.5, 2.5});
+    CHECK(spans.seconds(SpanKind::update) > 0);
+  });
 }
 
 TEST_CASE("strategy: every listed algorithm can be made, others are refused") {
