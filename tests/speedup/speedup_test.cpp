@@ -181,6 +181,17 @@ TEST_CASE("speedup: results are read as they were written") {
   CHECK(read.cells[0].seconds_to(0.75) == 1.0);
   CHECK_FALSE(read.cells[0].seconds_to(0.95));
 
+  r.device = DeviceKind::cuda;
+  r.precision = Precision::bf16;
+  std::string json = to_json(r);
+  write_bytes(path, json);
+  CHECK(read_results(path).device == DeviceKind::cuda);
+  CHECK(read_results(path).precision == Precision::bf16);
+  json.replace(json.find("bf16"), 4, "fp8");
+  write_bytes(path, json);
+  CHECK(message_of<UserError>([&] { read_results(path); }) ==
+        path + " is not a results.json of build/speedup: fp8 is none of fp32, tf32, bf16");
+
   r.cells[2].failure = "\xff is no text";
   CHECK(to_json(r).find(" is no text") != std::string::npos);
 
