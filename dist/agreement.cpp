@@ -38,7 +38,7 @@ std::vector<Trait> traits_in(const Bytes& bytes) {
 std::optional<Difference> find_difference(const std::vector<Bytes>& all) {
   std::optional<Difference> found;
   const std::vector<Trait> first = traits_in(all[0]);
-  std::ptrdiff_t at = 0;  // of what was found
+  std::ptrdiff_t at = 0;  // index of the trait in `found`
   for (std::size_t rank = 1; rank < all.size(); ++rank) {
     const std::vector<Trait> own = traits_in(all[rank]);
     const auto [of_rank_0, trait] = std::ranges::mismatch(first, own);

@@ -22,7 +22,8 @@ void AllReduce::sum(Staging& values) {
     give_up(values);
     throw;
   } catch (const std::exception& e) {
-    // Before giving up: otherwise others could take a later message for one that was given up.
+    // Fail the job before giving up. Otherwise another rank could match a later message with a
+    // receive whose own message was cancelled.
     group_.transport.fail(e.what());
     give_up(values);
     throw;
@@ -30,7 +31,7 @@ void AllReduce::sum(Staging& values) {
 }
 
 std::unique_ptr<AllReduce> make_all_reduce(const AllReduce::Group& group, const BlockRange& range) {
-  // Two ranks hand over a few blocks faster in a ring: 2 messages one after the other instead of 3.
+  // For two ranks and few blocks the ring is faster: 2 messages in sequence instead of 3.
   const bool short_pair = group.ranks == 2 && range.blocks() <= 4;
   if (group.transport.shares_memory() && !short_pair)
     return std::make_unique<SameNodeAllReduce>(group, range);

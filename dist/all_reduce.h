@@ -1,7 +1,7 @@
-// Sums a range of the flat gradient over all workers, so that everybody has the sum. There are two
-// ways, with the same bits:
-//   - the ring (ring_allreduce/ring_allreduce.h), over any network.
-//   - the exchange on one node (ring_allreduce/same_node.h), where ranks share their memory.
+// Sums a range of the flat gradient over all workers; every worker gets the sum. There are two
+// implementations with the same bits:
+//   - the ring (ring_allreduce/ring_allreduce.h), for any network.
+//   - the exchange on one node (ring_allreduce/same_node.h), for ranks that share memory.
 #pragma once
 
 #include <memory>
@@ -19,26 +19,26 @@ namespace tandem {
 
 class AllReduce {
  public:
-  // Who sums: ranks 0 … ranks-1 of a transport, all with the same range, compressor and channel.
-  // The members must outlive the sum.
+  // The participants: ranks 0 … ranks-1 of a transport, all with the same range, compressor and
+  // channel. The references must outlive the AllReduce.
   struct Group {
     Transport& transport;
     int ranks;
     const Compressor& compressor;
     Spans& spans;
-    int channel = 0;  // sums under way at the same time use different ones
+    int channel = 0;  // concurrent sums need different channels
   };
 
   virtual ~AllReduce() = default;
 
-  // The segments in which the values travel, in the order in which this rank needs its own.
+  // The values are sent in these segments. Their order is the one in which this rank needs its own
+  // values.
   virtual const std::vector<Segment>& segments() const = 0;
 
   // Replaces the values by their sum over all ranks, the same bits on every rank. Call
-  // values.begin() with segments() first, and values.finish() afterwards. All ranks call it
-  // together.
+  // values.begin() with segments() first, and values.finish() afterwards. All ranks must call it.
   void sum(Staging& values);
-  // The same for values in host memory, with begin() and finish().
+  // The same for values in host memory; includes begin() and finish().
   void sum(std::span<float> values);
 
  protected:
@@ -46,7 +46,7 @@ class AllReduce {
       : group_(group), range_(range), host_(group.compressor, group.spans) {}
 
   virtual void run(Staging& values) = 0;
-  // Ends all sends and receives under way. Afterwards the caller may free the values.
+  // Cancels all sends and receives. Afterwards the caller may free the values.
   virtual void give_up(Staging& values) = 0;
 
   Group group_;
@@ -56,7 +56,7 @@ class AllReduce {
   HostStaging host_;
 };
 
-// The faster of the two.
+// Chooses the faster implementation.
 std::unique_ptr<AllReduce> make_all_reduce(const AllReduce::Group& group, const BlockRange& range);
 
 }  // namespace tandem

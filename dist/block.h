@@ -1,19 +1,18 @@
-// Who owns what. The flat gradient consists of blocks of 2,048 elements, and block b belongs to
-// rank b mod p. The owner's right neighbour begins the sum of a block, the others add their values
-// in the order of the ring, and the owner completes it.
+// Which rank owns what. The flat gradient consists of blocks of 2,048 elements, and rank b mod p
+// owns block b. The owner's right neighbour begins the sum of a block, the other ranks add their
+// values in the order of the ring, and the owner completes the sum.
 //
 //   flat gradient   |b0|b1|b2|b3|b4|b5|b6|b7|b8|b9|…
 //   owner, p = 3      0  1  2  0  1  2  0  1  2  0
 //   a bucket                |‾‾‾‾‾‾‾‾‾‾‾|                  blocks 2 … 5
 //   its shares              share 0: b3   share 1: b4   share 2: b2 b5
 //
-// The owner depends on a block's place in the whole flat gradient and on nothing else. So no
-// schedule changes the result by a single bit, whatever travels together. Any range of
-// blocks is spread evenly: ranks own equally many of them, up to one. So a ring takes a + bM for M
-// bytes, wherever they lie.
+// The owner depends only on a block's place in the whole flat gradient. So no schedule changes the
+// result by a single bit, whichever blocks are sent together. Ranks own equally many blocks of any
+// range, give or take one. So a ring takes a + bM for M bytes, wherever the range begins.
 //
-// A message carries blocks of one share. In the gradient they lie p blocks apart; in the message
-// they are contiguous.
+// A message carries blocks of one share. In the gradient these blocks are p blocks apart; in the
+// message they are contiguous.
 #pragma once
 
 #include <algorithm>
@@ -27,13 +26,13 @@ inline int owner(std::int64_t block, int ranks) { return static_cast<int>(block 
 
 // Consecutive elements of a flat gradient: a bucket, or all of it.
 struct BlockRange {
-  std::int64_t count = 0;        // elements; whole blocks, except the last one of the gradient
-  std::int64_t first_block = 0;  // where it begins, in the flat gradient
+  std::int64_t count = 0;        // elements; whole blocks, except the gradient's last one
+  std::int64_t first_block = 0;  // where the range begins in the flat gradient
 
   std::int64_t blocks() const { return (count + kBlock - 1) / kBlock; }
 
-  // The blocks that `share` owns of it, counted from the first block of the range: first_of(), and
-  // every ranks-th block from there.
+  // The blocks of this range that `share` owns, counted from the beginning of the range:
+  // first_of(), and every ranks-th block after it.
   std::int64_t first_of(int share, int ranks) const {
     return (share - first_block % ranks + ranks) % ranks;
   }

@@ -18,7 +18,7 @@ void Communication::work() {
   auto next_sign = Clock::now();
   for (;;) {
     const bool ready = !transport_ || jobs_.wait_until(next_sign);
-    // Others are to see that this rank is alive while it computes.
+    // Shows the other ranks that this one is alive while it computes.
     if (const auto now = Clock::now(); transport_ && now >= next_sign) {
       transport_->show({Sign::State::busy});
       next_sign = now + transport_->slice();

@@ -1,6 +1,6 @@
-// The second rider: a rank's communication thread. It alone uses the rank's transport, and it works
-// off jobs in the order in which the compute thread posts them. All ranks post the same jobs in the
-// same order, so the jobs of different ranks find each other.
+// The second rider: a rank's communication thread. It alone uses the rank's transport. It runs jobs
+// in the order in which the compute thread posts them. All ranks post the same jobs in the same
+// order, so each job meets its counterparts on the other ranks.
 #pragma once
 
 #include <functional>
@@ -18,20 +18,20 @@ namespace tandem {
 
 class Communication {
  public:
-  // `open` makes the transport, on the communication thread; what it throws is thrown here.
+  // Calls `open` on the communication thread to make the transport, and rethrows its exceptions.
   explicit Communication(const std::function<std::unique_ptr<Transport>()>& open);
-  // Ends the thread after the jobs that were posted.
+  // Runs the jobs that are already posted, then ends the thread.
   ~Communication();
   Communication(const Communication&) = delete;
   Communication& operator=(const Communication&) = delete;
 
-  // The job's result, or what it throws, goes to `results`, which must outlive it.
+  // Queues a job. Its result or its exception goes to `results`, which must outlive the job.
   template <class T, class F>
   void post(BlockingQueue<T>& results, F job) {
     jobs_.put([&results, job = std::move(job)]() mutable { results.put_result_of(job); });
   }
 
-  // Runs the job and waits for its result.
+  // Runs the job on the communication thread and returns its result.
   template <class F>
   auto call(F&& job) {
     using T = decltype(job());
@@ -49,24 +49,24 @@ class Communication {
     call([&] { transport_ = wrap(std::move(transport_)); });
   }
 
-  // For jobs. (Rank and size may be asked by anyone.)
+  // For jobs only, except rank() and size(), which any thread may call.
   Transport& transport() { return *transport_; }
   Spans& spans() { return spans_; }
 
-  // For when the compute thread has failed: ends all waits of the jobs with JobFailed, here and as
-  // far as the transport reaches, and returns when no job runs any more.
+  // Call it when the compute thread has failed. Ends all waits of jobs with JobFailed, on this rank
+  // and on those that the transport can reach, and returns when no job runs any more.
   void stop(const std::string& reason) {
     transport_->fail(reason);
     call([] {});
   }
 
  private:
-  void work();  // of the thread
+  void work();  // the thread's loop
 
   std::unique_ptr<Transport> transport_;
   Spans spans_;
   BlockingQueue<std::function<void()>> jobs_;
-  Thread thread_;  // last: starts when all else is there
+  Thread thread_;  // last: starts when the other members exist
 };
 
 }  // namespace tandem

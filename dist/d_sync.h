@@ -1,6 +1,6 @@
-// D-Sync: decentralised synchronous SGD, the paper's Fig. 1(b) and Eq. 2. After backward the
-// gradients of all workers are summed in a ring, and every worker makes the same update. An
-// iteration takes l_up + l_comp + l_comm: nothing overlaps.
+// D-Sync: decentralised synchronous SGD, the paper's Fig. 1(b) and Eq. 2. After backward, the ring
+// sums the gradients of all workers, and every worker makes the same update. Nothing overlaps: an
+// iteration takes l_up + l_comp + l_comm.
 #pragma once
 
 #include "dist/gradient_sum.h"

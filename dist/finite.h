@@ -13,7 +13,7 @@
 
 namespace tandem {
 
-// Throws Diverged, naming iteration and parameter, if a gradient holds NaN or infinity. `gradient`
+// Throws Diverged, naming iteration and parameter, if a gradient contains NaN or infinity. `gradient`
 // is laid out like the flat gradient of the parameters.
 inline void require_finite(const ParameterSet& parameters, const std::vector<float>& gradient,
                            std::int64_t iteration) {
@@ -25,8 +25,8 @@ inline void require_finite(const ParameterSet& parameters, const std::vector<flo
           p->name, iteration);
 }
 
-// The same for a gradient whose staging has begun; with `ready`, on a GPU, which may still be at
-// work on it: the communication thread waits until it is done.
+// The same for a gradient whose staging has begun. If `ready` is not null, a GPU may still be
+// computing it, and this function waits for it.
 inline void require_finite(const ParameterSet& parameters, Staging& gradient, const EventPtr& ready,
                            std::int64_t iteration, Spans& spans) {
   std::optional<Spans::Scope> waits;

@@ -1,15 +1,15 @@
-// What d-sync and pipe-sgd do with a gradient: bring it to the host, check it, and sum it over all
-// workers.
+// Brings a gradient to the host, checks that it is finite, and sums it over all workers. D-Sync,
+// Pipe-SGD and Local SGD use it.
 //
-// Who may touch a gradient's memory, where it is on a GPU and work is only queued:
-//   - backward writes it on the compute stream. Gradient::ready is recorded behind backward; the
-//     way to the host waits for it.
-//   - the sum is written while the compute thread does not have the gradient; the new `ready` keeps
-//     the compute stream from reading it too early.
-//   - the next backward that writes it is queued behind the update that reads it, on the same
-//     stream.
-// Each gradient on its way has a staging of its own. Iterations use them in turn; one begins again
-// when its last gradient is finished.
+// On a GPU work is only queued. These rules order all accesses to a gradient's memory:
+//   - Backward writes it on the compute stream. Gradient::ready is recorded after backward, and the
+//     copy to the host waits for it.
+//   - The sum is written while the communication thread owns the gradient. The compute stream waits
+//     for the new `ready` before it reads the sum.
+//   - The update reads the sum. The next backward that writes this memory is queued after it, on
+//     the same stream.
+// Each gradient in flight has its own staging. Iterations use the stagings in turn. A staging is
+// used again only after its last gradient is summed.
 #pragma once
 
 #include <memory>
@@ -22,16 +22,17 @@ namespace tandem {
 
 class GradientSum {
  public:
-  // No more than `in_flight` gradients have begun and are not summed yet.
+  // At most `in_flight` gradients may have begun without being summed.
   explicit GradientSum(const StrategyContext& context, int in_flight = 1);
 
-  // The gradient sets out for the host, while those before it are still being summed. The compute
-  // thread says so, before it gives the gradient away.
+  // Starts copying the gradient to the host; earlier gradients may still be in the sum. The compute
+  // thread calls this before it hands the gradient over.
   void begin(const Gradient& gradient);
-  // Replaces a gradient that has begun by its sum. A job of the communication thread.
+  // Replaces a gradient by its sum over all workers, after begin(). A job for the communication
+  // thread.
   void operator()(Gradient& gradient);
 
-  // Both from the compute thread, which waits for the sum.
+  // Both steps at once, called by the compute thread. Waits for the sum.
   void wait_for(Gradient& gradient);
 
  private:

@@ -11,7 +11,7 @@ namespace tandem {
 
 void HostStaging::begin(const Tensor& values, const EventPtr& ready,
                         const std::vector<Segment>& segments, Fill fill) {
-  (void)ready, (void)fill;  // on the CPU work is done when its call returns
+  (void)ready, (void)fill;  // on the CPU, work is done when its call returns
   begin(values.span<float>(), segments);
 }
 

@@ -1,6 +1,5 @@
-// Staging for values that are in host memory already: a segment is packed where it is waited for,
-// and unpacked where it is put. What is not compressed stays where it is: its packed bytes are the
-// values themselves, a piece for each block.
+// Staging for values in host memory: wait() packs a segment and put() unpacks it. Uncompressed
+// values are not copied: their packed bytes are the values themselves, one piece per block.
 #pragma once
 
 #include <memory>
@@ -17,7 +16,7 @@ namespace tandem {
 
 class HostStaging : public Staging {
  public:
-  // The arguments must outlive it.
+  // The arguments must outlive this object.
   HostStaging(const Compressor& compressor, Spans& spans)
       : compressor_(compressor), spans_(spans) {}
 
@@ -41,11 +40,11 @@ class HostStaging : public Staging {
   Spans& spans_;
   std::span<float> values_;
   const std::vector<Segment>* segments_ = nullptr;
-  HugePages packed_;                 // all segments; none where nothing is compressed
-  std::vector<std::size_t> places_;  // where each begins there
+  HugePages packed_;                 // of all segments; empty without compression
+  std::vector<std::size_t> places_;  // where each segment begins in packed_
 };
 
-// For `count` values on the device, packed as the compressor does.
+// For `count` values on the device, packed as the compressor packs them.
 std::unique_ptr<Staging> make_staging(const Device& device, const Compressor& compressor,
                                       std::int64_t count, Spans& spans);
 

@@ -29,7 +29,7 @@ std::unique_ptr<Transport> prepare(std::unique_ptr<Transport> transport, const R
   return transport;
 }
 
-// All ranks together, once they agree on the speed.
+// All ranks must call this, after they have agreed on the speed.
 void slow_down(Communication& communication, const RankOptions& o, ThreadPool& helpers) {
   communication.wrap([&](std::unique_ptr<Transport> transport) {
     auto slowed = slow_down(std::move(transport), o.link);
@@ -38,7 +38,7 @@ void slow_down(Communication& communication, const RankOptions& o, ThreadPool& h
   });
 }
 
-// Rank 0 says what differs.
+// If traits differ, all ranks throw, and rank 0 reports the difference.
 void require_agreement(Communication& communication, const std::vector<Trait>& own) {
   Transport& transport = communication.transport();
   const auto found =
@@ -53,25 +53,25 @@ void require_agreement(Communication& communication, const std::vector<Trait>& o
                   ranks.front(), trait.name, trait.value, of_rank_0.value);
 }
 
-// A rank has two threads. Where GPUs compute, they mostly wait.
+// A rank has two threads. While GPUs compute, both mostly wait.
 bool has_free_cores(const RankOptions& o, int ranks_here) {
   return o.computes_elsewhere &&
          2 * ranks_here <= static_cast<int>(std::thread::hardware_concurrency());
 }
 
-// Threads that copy and add messages for a rank, its communication thread among them.
+// How many threads copy and add messages for a rank, including its communication thread.
 int communication_threads(const RankOptions& o, int ranks_here) {
   if (!has_free_cores(o, ranks_here)) return 1;
   const int cores = static_cast<int>(std::thread::hardware_concurrency()) / ranks_here;
   return std::clamp(cores, 1, 4);
 }
 
-// The failure that the others follow from, with its rank in the message if there are several.
+// The failure that caused all others. Its message names the rank if there are several.
 class FirstFailure {
  public:
   explicit FirstFailure(int ranks) : alone_(ranks == 1) {}
 
-  // Notes the exception that is being handled.
+  // Notes the exception that the caller is handling.
   void note(int rank) {
     std::exception_ptr failure = std::current_exception();
     bool follows = false;
@@ -81,8 +81,8 @@ class FirstFailure {
       follows = true;
     } catch (const SaidElsewhere&) {
       follows = true;
-    } catch (const UserError&) {  // the same on all ranks
-    } catch (const Stalled&) {    // names another rank
+    } catch (const UserError&) {  // it is the same on all ranks
+    } catch (const Stalled&) {    // it names another rank
     } catch (const std::exception& e) {
       if (!alone_) failure = with_rank(rank, e);
     }
@@ -100,7 +100,7 @@ class FirstFailure {
  private:
   struct Noted {
     std::exception_ptr failure;
-    bool follows = false;  // from that of another rank
+    bool follows = false;  // another rank's failure caused it
   };
 
   static std::exception_ptr with_rank(int rank, const std::exception& e) {
@@ -126,7 +126,7 @@ void run_on_threads(const RankOptions& o, const std::function<void(Communication
       Communication communication([&] { return prepare(network.transport(rank), o, helpers); });
       slow_down(communication, o, helpers);
       body(communication);
-    } catch (const SaidElsewhere&) {  // the rank that says it ends the job
+    } catch (const SaidElsewhere&) {  // the rank that reports the error ends the job
       failure.note(rank);
     } catch (...) {
       failure.note(rank);
@@ -147,13 +147,13 @@ void run_on_threads(const RankOptions& o, const std::function<void(Communication
   failure.rethrow_if_any();
 }
 
-// `mistake` is what this rank has failed with before, or null.
+// `mistake` is an earlier UserError of this rank, or null.
 void run_under_mpi(const RankOptions& o, const std::exception_ptr& mistake,
                    const std::function<void(Communication&)>& body) {
   ThreadPool helpers(communication_threads(o, mpi_launch()->local_size));
   Communication communication([&] { return prepare(open_mpi(), o, helpers); });
   const auto abort = [&](int status) { communication.call([&] { abort_mpi(status); }); };
-  // Not fmt::print: it throws where stderr cannot be written, and the job would not be aborted.
+  // Not fmt::print(): it throws if stderr cannot be written, and then the job would not be aborted.
   const auto say = [&](const std::string& rank, const std::exception& e) {
     std::fputs(fmt::format("{}: {}{}\n", o.app, rank, e.what()).c_str(), stderr);
   };
@@ -172,7 +172,7 @@ void run_under_mpi(const RankOptions& o, const std::exception_ptr& mistake,
     slow_down(communication, o, helpers);
     body(communication);
     close();
-  } catch (const SaidElsewhere&) {  // the rank that says it ends the job
+  } catch (const SaidElsewhere&) {  // the rank that reports the error ends the job
     close();
     throw;
   } catch (const UserError& e) {
@@ -181,7 +181,7 @@ void run_under_mpi(const RankOptions& o, const std::exception_ptr& mistake,
   } catch (const Diverged& e) {
     say(here, e);
     abort(3);
-  } catch (const Stalled& e) {  // of another rank
+  } catch (const Stalled& e) {  // it names another rank
     say("", e);
     abort(1);
   } catch (const std::exception& e) {
@@ -205,12 +205,12 @@ void leave_before_ranks(const std::string& app, const std::exception_ptr& why) {
     run_under_mpi({.app = app, .same = {{"this rank", "ends"}}}, why, [](Communication&) {});
   } catch (const SaidElsewhere&) {
     throw;
-  } catch (const UserError&) {  // MPI could not be started: nobody waits there
+  } catch (const UserError&) {  // MPI could not be started, so no rank waits for this one
   }
 }
 
 void together(Communication& communication, const std::function<void()>& make) {
-  if (!mpi_launch()) return make();  // the first to throw speaks for all
+  if (!mpi_launch()) return make();  // run_on_ranks() reports only the first exception
   std::exception_ptr mistake;
   try {
     make();
@@ -227,7 +227,7 @@ void together(Communication& communication, const std::function<void()>& make) {
   if (first == failed.size()) return;
   if (first != rank) throw SaidElsewhere();
   if (rank == 0) std::rethrow_exception(mistake);
-  try {  // the ranks before this one have no such mistake
+  try {  // the message names this rank, because lower ranks have no error
     std::rethrow_exception(mistake);
   } catch (const UserError& e) {
     throw UserError("rank {}: {}", rank, e.what());

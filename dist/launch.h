@@ -1,5 +1,4 @@
-// Runs a job on all its ranks: on threads of this process or, where mpiexec has started it, as one
-// rank of many processes.
+// Runs a job on all its ranks. They are threads of this process, or processes started by mpiexec.
 #pragma once
 
 #include <exception>
@@ -15,32 +14,34 @@ namespace tandem {
 
 struct RankOptions {
   std::string app;  // for messages
-  int ranks = 1;    // under mpiexec, what it has started
+  int ranks = 1;    // ignored under mpiexec, which sets the number
   LinkSpeed link;
   double stall_timeout_s = 60;
-  bool computes_elsewhere = false;  // on GPUs: the cores are free for communication
-  std::vector<Trait> same = {};     // options that all ranks must have alike
+  bool computes_elsewhere = false;  // on GPUs: the CPU cores are free for communication
+  std::vector<Trait> same = {};     // options that must be equal on all ranks
 };
 
-// Compares what all ranks must have alike, before anything depends on it: where it differs, all
-// throw UserError, and one says what and where. Then calls body(communication) on every rank that
-// lives in this process, each on a thread of its own, and waits for them. If a rank fails, the
-// whole job ends: all waits of all ranks end with JobFailed, and what the first one threw is thrown
-// here, with its rank. Under mpiexec the failing rank says what it is and takes the other processes
-// down with it.
+// Calls body(communication) on every rank of this process and waits for all of them. Ranks that are
+// threads run at the same time. If one fails, all waits of the others end with JobFailed, and the
+// first exception is rethrown here, with the rank in its message.
 //
-// A body that has posted jobs must stop the communication before it lets an exception out, because
-// the jobs use what the body owns.
+// Under mpiexec, ranks first compare `same`. If it differs, all ranks throw UserError, and one of
+// them reports what differs and where. If a rank fails later, it prints its error and aborts the
+// whole job.
+//
+// A body that has posted jobs must call Communication::stop() before an exception leaves it,
+// because the jobs use objects that the body owns.
 void run_on_ranks(const RankOptions& options, const std::function<void(Communication&)>& body);
 
-// For a rank that ends before it comes to run_on_ranks, as after a mistake on its command line (why
-// it ends; null: all was well). Where mpiexec has started others, they wait for it. They hear of
-// it, and the job ends, unless all have ended well; a mistake that many have made is said once.
-// Does nothing where nobody waits.
+// Call it if this rank ends without run_on_ranks(), for instance because of a usage error. `why` is
+// the error, or null if the rank ends normally. Under mpiexec, other ranks may wait for this one:
+// they are told, and the job ends with an error unless all ranks end normally. An error that
+// several ranks have is reported once. Does nothing if there are no other ranks or MPI has been
+// started already.
 void leave_before_ranks(const std::string& app, const std::exception_ptr& why);
 
-// Makes something on every rank that all of them need. Where it fails on one, with a mistake of the
-// user's, it fails on all, and only one of them says why, and which rank it is.
+// Runs `make` on every rank. If it throws UserError on one, all ranks throw, and only one of them
+// reports the error, with its rank.
 void together(Communication& communication, const std::function<void()>& make);
 
 }  // namespace tandem

@@ -1,10 +1,10 @@
-// Local SGD: every worker trains by itself, with the gradients of its own samples. After every H
-// iterations (--period) all workers take the mean of their weights. They communicate H times less
-// often than with D-Sync; in between their weights drift apart.
+// Local SGD: every worker trains on its own samples, independently of the others. After every H
+// iterations (--period) all workers replace their weights by the mean. They communicate H times
+// less often than with D-Sync, but their weights drift apart in between.
 //
-// The ring sums how far each worker has moved since the last mean, not its weights: these numbers
-// are small, and so is what --compress loses of them. All workers add the same sum to the same
-// mean, so they have the same bits afterwards. Momenta stay each worker's own.
+// The ring sums each worker's move since the last mean, not its weights. Moves are small, so
+// --compress loses little. All workers add the same sum to the same mean, so they end with the same
+// bits. Each worker keeps its own momenta.
 #pragma once
 
 #include "dist/gradient_sum.h"
@@ -35,7 +35,7 @@ class LocalSgd : public Strategy {
     if (since_mean_ > 0) average(kNoIteration);
   }
 
-  // The mean is tested; then every worker goes on from where it was.
+  // Tests use the mean. Afterwards each worker continues with its own weights.
   void before_test() override {
     if (since_mean_ == 0) return;
     own_ = c_.parameters.values().clone();
@@ -53,7 +53,7 @@ class LocalSgd : public Strategy {
   }
 
  private:
-  static constexpr std::int64_t kNoIteration = 0;  // its time is not counted
+  static constexpr std::int64_t kNoIteration = 0;  // its time does not count
 
   void average(std::int64_t t) {
     take_mean(t);
@@ -61,8 +61,8 @@ class LocalSgd : public Strategy {
     since_mean_ = 0;
   }
 
-  // The weights become the last mean plus the mean of all workers' moves. The gradient has been
-  // applied: its memory holds the move, then the sum.
+  // Sets the weights to the last mean plus the mean of all workers' moves. The gradient is already
+  // applied, so its memory holds the move and then the sum.
   void take_mean(std::int64_t t) {
     const Tensor &weights = c_.parameters.values(), &move = c_.parameters.gradients();
     Backend& backend = c_.parameters.device().backend();

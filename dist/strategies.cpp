@@ -24,7 +24,7 @@ std::unique_ptr<Server> make_parameter_server(const StrategyContext& c) {
                                            c.optimizer, c.compressor, c.communication.spans());
 }
 
-// ---- predictions, from the equations of timing/model.h
+// ---- predictions, by the equations of timing/model.h
 
 double ring_of(const ModelInput& m) {
   return ring_time(m.network, m.workers, m.gradient_bytes, m.wire_bytes);
@@ -62,8 +62,7 @@ std::vector<StrategyInfo> make_table() {
        .predict = predict_ps_sync,
        .options = {{.name = "--servers",
                     .value_name = "N",
-                    .help = "ranks that hold the weights, besides the workers; each holds its part "
-                            "of the blocks",
+                    .help = "number of servers, extra ranks that each hold a part of the weights",
                     .value = 1,
                     .least = 1,
                     .most = 1024}},
@@ -75,14 +74,14 @@ std::vector<StrategyInfo> make_table() {
        .predict = predict_d_sync,
        .rows = {.label = "D-Sync"}},
       {.name = "pipe-sgd",
-       .help = "the all-reduce goes on behind the next iterations",
+       .help = "the all-reduce overlaps the next iterations",
        .family = Family::delayed,
        .make = make<PipeSgd>,
        .predict = predict_pipe_sgd,
        .options = {{.name = "--pipe-k",
                     .value_name = "K",
-                    .help = "an update uses the gradients of K iterations before. 1 is d-sync, 2 "
-                            "hides all that can be hidden",
+                    .help = "an update uses the gradients of K iterations ago. 1 is d-sync, 2 "
+                            "hides all communication that can be hidden",
                     .value = 2,
                     .least = 1,
                     .most = 64},
@@ -95,14 +94,14 @@ std::vector<StrategyInfo> make_table() {
                     .warmup = Warmup::iterations},
                    {.name = "--warmup-epochs",
                     .value_name = "N",
-                    .help = "the same in epochs; both add up",
+                    .help = "the same in epochs; the two are added",
                     .value = 0,
                     .least = 0,
                     .most = 1'000'000,
                     .warmup = Warmup::epochs}},
        .rows = {.label = "Pipe-SGD"}},
       {.name = "local-sgd",
-       .help = "workers train by themselves and average their weights now and then",
+       .help = "workers train independently and periodically average their weights",
        .family = Family::averaging,
        .make = make<LocalSgd>,
        .predict = predict_local_sgd,

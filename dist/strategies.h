@@ -1,7 +1,7 @@
-// Every algorithm in one place. A new one is a file with its class and an entry in the table of
+// The table of all algorithms. To add one, write a class and add an entry to the table in
 // strategies.cpp. The command line and its checks, the number of ranks, predictions, the rows of
-// `speedup` and the conformance test (tests/dist/conformance_test.cpp) follow from the entry; no
-// other room knows an algorithm by its name. docs/writing-a-strategy.md builds one.
+// `speedup` and the conformance test (tests/dist/conformance_test.cpp) follow from the entry. No
+// other room refers to an algorithm by name. docs/writing-a-strategy.md walks through an example.
 #pragma once
 
 #include <memory>
@@ -15,19 +15,19 @@
 
 namespace tandem {
 
-// What may be expected of the weights.
+// What an algorithm guarantees about the weights.
 enum class Family {
-  alone,        // one worker, which talks to nobody
-  synchronous,  // the bits of d-sync, after every iteration and on every worker
-  delayed,      // updates are late, but all workers make the same ones
-  averaging,    // workers have weights of their own, and take the mean now and then
+  alone,        // one worker, no communication
+  synchronous,  // the same bits as d-sync, after every iteration and on every worker
+  delayed,      // updates are late, but the same on all workers
+  averaging,    // each worker has its own weights; all take the mean now and then
 };
 
-// The rows of an algorithm in the tables of `speedup`, one for each compressor.
+// An algorithm's rows in the tables of `speedup`, one per compressor.
 struct SpeedupRows {
-  std::string label;  // as the papers write it: "Pipe-SGD"; empty: no rows
+  std::string label;  // as in the papers, such as "Pipe-SGD"; empty: no rows
   std::vector<std::string> compressors = {"none", "trunc16", "quant8"};
-  bool by_default = true;  // else only where --algos asks for them
+  bool by_default = true;  // false: only if --algos names them
 };
 
 struct StrategyInfo {
@@ -35,38 +35,39 @@ struct StrategyInfo {
   std::string help;  // a few words for --help
   Family family;
   std::unique_ptr<Strategy> (*make)(const StrategyContext& context);
-  // What a server runs; null for algorithms without servers. The others have the option --servers.
+  // What a server runs; null for algorithms without servers. Algorithms with servers have the
+  // option --servers.
   std::unique_ptr<Server> (*make_server)(const StrategyContext& context) = nullptr;
-  // Seconds that an iteration takes by the timing model; null where there is no model.
+  // Predicts the seconds per iteration; null if there is no timing model.
   double (*predict)(const ModelInput& input) = nullptr;
   std::vector<StrategyOption> options = {};
   SpeedupRows rows = {};
 
   bool has_option(const std::string& option) const;
   bool distributed() const { return family != Family::alone; }
-  // Ranks besides the workers.
+  // How many ranks are servers.
   int servers(const StrategyOptions& given) const;
-  // Iterations of d-sync with which a run begins.
+  // How many iterations of d-sync a run begins with.
   std::int64_t warmup(const StrategyOptions& given, std::int64_t iterations_per_epoch) const;
 };
 
-// From the slowest to the fastest, as tables of results show them.
+// In the order of the results tables, roughly from slow to fast.
 const std::vector<StrategyInfo>& all_strategies();
 std::vector<std::string> strategy_names();
-// Throws UserError for a name that none has, or returns null.
+// For an unknown name, strategy_named() throws UserError and find_strategy() returns null.
 const StrategyInfo& strategy_named(const std::string& name);
 const StrategyInfo* find_strategy(const std::string& name);
-// For those who do not say which.
+// The algorithm of a run without --algo.
 const StrategyInfo& default_strategy(int workers);
 
 // The options of all algorithms, each once.
 const std::vector<StrategyOption>& strategy_options();
-// The names of the algorithms that have the option; empty if it belongs to none.
+// The names of the algorithms that have this option.
 std::vector<std::string> strategies_with(const std::string& option);
 
 std::unique_ptr<Strategy> make_strategy(const std::string& name, const StrategyContext& context);
 
-// What the model says an iteration takes; nothing for an algorithm that has none.
+// The predicted seconds per iteration; nothing for an algorithm without a model.
 std::optional<double> predicted_iteration(const ModelInput& input);
 
 }  // namespace tandem

@@ -1,5 +1,5 @@
-// Options that only some algorithms have. An algorithm lists them in its entry of strategies.cpp
-// and reads their values by name. They are whole numbers.
+// Options that only some algorithms have. An algorithm lists its options in its entry in
+// strategies.cpp and reads their values by name. All values are integers.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,15 @@ namespace tandem {
 struct StrategyOption {
   std::string name;        // "--pipe-k"
   std::string value_name;  // "K", for --help
-  std::string help;        // without the algorithms' names, which --help puts in front
+  std::string help;        // --help puts the algorithms' names in front
   std::int64_t value = 0;  // the default
   std::int64_t least = 0, most = 0;
-  // Whether it says with how many iterations of d-sync a run begins, and what it counts.
+  // Whether the value is a number of d-sync iterations or epochs that the run begins with.
   enum class Warmup { no, iterations, epochs };
   Warmup warmup = Warmup::no;
 };
 
-// By name. Those that are missing have their defaults.
+// Values by name. A missing option has its default.
 using StrategyOptions = std::map<std::string, std::int64_t>;
 
 // The value of an option that at least one algorithm has.
