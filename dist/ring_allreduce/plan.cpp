@@ -5,14 +5,14 @@
 namespace tandem {
 namespace {
 
-constexpr std::int64_t kPiece = kBlock / 8;  // elements; blocks are not cut finer than that
+constexpr std::int64_t kPiece = kBlock / 8;  // elements; the shortest part of a block that is sent
 
 std::int64_t parts(std::int64_t whole, std::int64_t part) { return (whole + part - 1) / part; }
 
 // Segment k of a share.
 Segment segment(int share, std::int64_t k, int ranks, const BlockRange& range,
                 const Pipelining& how) {
-  // The share's blocks, one behind the other, and of them the elements begin … end.
+  // Elements begin … end of the share, whose blocks are counted back to back.
   const std::int64_t blocks = range.blocks_of(share, ranks), first = range.first_of(share, ranks);
   const std::int64_t last = first + (blocks - 1) * ranks;
   const std::int64_t short_by =
@@ -35,7 +35,7 @@ RingPlan ring_plan(int rank, int ranks, const BlockRange& range, const Pipelinin
   const auto first_of = [&](std::int64_t part) { return part * segments / most_parts; };
   const auto share_in_hand = [&](int step) { return (rank + 2 * ranks - 1 - step) % ranks; };
 
-  // The first p steps visit all shares, and in each this rank needs its values of one.
+  // The first p steps visit all shares. Each step needs this rank's values of one share.
   std::vector<std::vector<std::size_t>> numbers(static_cast<std::size_t>(ranks));  // by share
   for (std::int64_t part = 0; part < most_parts; ++part)
     for (int step = 0; step < ranks; ++step)
@@ -66,15 +66,17 @@ RingPlan ring_plan(int rank, int ranks, const BlockRange& range, const Pipelinin
   return plan;
 }
 
-// A share has at least two segments, so that one is added while the next one is on its way. It does
-// not have many more, because every message costs time, and MPI exchanges three messages for each
-// one that is longer than about 8 KB. Short shares go in single blocks, which are just below that;
-// shares longer than 4 MB go in segments of up to 1 MB.
+// A share has at least two segments, so that a rank adds one while the next is in flight. It does
+// not have many more, because every message costs time: MPI exchanges three messages for each one
+// that is longer than about 8 KB. Shares of up to 8 blocks are sent block by block, and an
+// uncompressed block has 8 KB. Longer shares have segments of up to 32 blocks (256 KB). For shares
+// of more than 4 MB, this limit grows with the share, up to 128 blocks (1 MB).
 //
-// Where a network sets a shortest segment, a share of less than twice that goes in one message, and
-// the sum takes 2(p-1)·(α + βM/p). If some shares have a block more than others, the longest one
-// goes in several messages. The first of them takes 2(p-1)·(α + β·segment), and the others arrive
-// β·(longest - segment) later. The segment's length is chosen so that the sum takes the same time.
+// If a network sets a shortest segment, a share shorter than twice that length is sent in one
+// message, and the sum takes 2(p-1)·(α + βM/p). If some shares are one block longer than others,
+// the longest share is sent in several messages. The first takes 2(p-1)·(α + β·segment), and the
+// last arrives β·(longest - segment) later. The segment's length is chosen so that the sum takes
+// the same total time.
 Pipelining pipelining(const BlockRange& range, int ranks, std::size_t block_bytes,
                       bool divides_blocks, const NetworkTraits& network) {
   const std::int64_t blocks = range.blocks(), per_share = parts(blocks, ranks);

@@ -35,9 +35,9 @@ RingAllReduce::RingAllReduce(const Group& group, const BlockRange& range)
       starts_(plan_.segments.size(), kNone),
       received_(plan_.moves.size()),
       sent_(plan_.moves.size()),
-      // A buffer is in use from the start of its receive, up to two parts ahead of the move, until
-      // the right neighbour has made its move with the message, up to a step later. With this many
-      // buffers the rank that is behind all others always finds a free one, so there is no
+      // A buffer is in use from when its receive is posted, up to two parts before the move, until
+      // the right neighbour has made its move with the message, up to one step later. With this
+      // many buffers, the rank that is furthest behind always finds a free one, so there is no
       // deadlock.
       buffers_(std::min(plan_.moves.size(), 2 * plan_.part + plan_.step)) {
   for (std::size_t i = 0; i < plan_.moves.size(); ++i)
@@ -57,7 +57,7 @@ void RingAllReduce::start(Staging& values) {
   posted_ = next_ = drained_ = 0;
 }
 
-// Begins receives some moves ahead, then makes the next move. At the end it waits for the sends.
+// Posts receives several moves ahead, then makes the next move. At the end, waits for the sends.
 bool RingAllReduce::advance() {
   if (Request& request = awaited()) {
     if (request->kind == Operation::Kind::send) return group_.transport.wait(request), true;
@@ -80,8 +80,8 @@ bool RingAllReduce::may_post() const {
 
 Request& RingAllReduce::awaited() {
   if (may_post()) {
-    // Sends from the memory into which this message is received: from the same buffer, or of this
-    // rank's own values, which a complete sum replaces.
+    // This receive must not overwrite memory that is still being sent: its own buffer, or this
+    // rank's own values, which the complete sum replaces.
     if (posted_ >= buffers_)
       if (Request& sent = sent_[posted_ - buffers_]) return sent;
     const Move& move = plan_.moves[posted_];
@@ -93,8 +93,8 @@ Request& RingAllReduce::awaited() {
   return sent_[drained_];
 }
 
-// A partial sum may stay in the sender's memory, if this rank can read it there. A complete sum is
-// received in its final place, if that is contiguous.
+// A partial sum may stay in the sender's memory if this rank can read it there. A complete sum is
+// received in its final place if that is contiguous.
 void RingAllReduce::begin_receive(std::size_t i) {
   const Move& move = plan_.moves[i];
   const Pieces own = values_->packed(move.segment);
@@ -132,8 +132,8 @@ std::span<std::byte> RingAllReduce::buffer(std::size_t move, std::size_t bytes) 
   return memory_.span().subspan(move % buffers_ * buffer_bytes_, bytes);
 }
 
-// Receives are given up before sends: a send can last until its receiver has given up, so the
-// reverse order could deadlock.
+// Cancels receives before sends. A send can last until its receiver is cancelled, so the reverse
+// order could deadlock.
 void RingAllReduce::give_up(Staging& values) {
   (void)values;  // no device reads the ring's buffers
   for (Request& received : received_) received.reset();

@@ -1,10 +1,10 @@
 // Sums a range of the flat gradient over all ranks of a ring, with compression inside (Pipe-SGD,
 // Fig. 2c and section 3.2). plan.h has the figure, README.md the cost.
 //
-// The ring works on compressed bytes (tensor/staging.h), wherever the gradient lives: a segment's
-// own values are waited for just before they are needed, and its sum is put back as soon as it is
-// here. Messages are contiguous. Uncompressed values in host memory are not: they are collected
-// into a message, and put back block by block.
+// The ring works on packed bytes (tensor/staging.h), so the gradient may be in host or GPU memory.
+// The ring waits for a segment's own values just before it needs them, and puts the sum back as
+// soon as it has it. Messages are contiguous. Uncompressed values in host memory are not, so they
+// are collected into a message and put back block by block.
 #pragma once
 
 #include <span>
@@ -22,9 +22,9 @@ class RingAllReduce : public AllReduce {
 
   const std::vector<Segment>& segments() const override { return plan_.segments; }
 
-  // A sum move by move, for several sums under way at the same time: start(), then advance() until
-  // it returns false. Each call waits for awaited(), and for no other message. A caller with
-  // several sums waits for any of their awaited() first (Transport::await_any).
+  // Runs a sum move by move, so that a caller can interleave several sums. Call start(), then
+  // advance() until it returns false. advance() waits for awaited() and for no other message, so
+  // the caller first waits until one of the sums' awaited() is done (Transport::await_any).
   void start(Staging& values);
   bool advance();
   Request& awaited();
@@ -40,15 +40,15 @@ class RingAllReduce : public AllReduce {
   int left_, right_;
   Tag tag_;
   RingPlan plan_;
-  std::vector<std::size_t> starts_;  // by segment: the move of step 0, if it has one
+  std::vector<std::size_t> starts_;  // by segment: its move in step 0, if it has one
 
   Staging* values_ = nullptr;
   std::size_t posted_ = 0, next_ = 0, drained_ = 0;  // moves
   std::vector<Request> received_, sent_;             // by move
 
-  // For messages that are not sent from their place. Moves use the buffers in turn.
+  // Buffers for messages that are not sent or received in place. Moves use them in turn.
   std::size_t buffers_, buffer_bytes_ = 0;
-  HugePages memory_;  // of all buffers; allocated when the first one is used
+  HugePages memory_;  // of all buffers; allocated at first use
 };
 
 }  // namespace tandem

@@ -13,7 +13,8 @@ std::int64_t parts_of(const AllReduce::Group& group, const BlockRange& range, st
   return static_cast<std::int64_t>(std::max<std::size_t>(1, share / stretch));
 }
 
-// Every part has a stretch for each rank: those of the left neighbours first, this rank's last.
+// Every part has a stretch for each rank. They are ordered from the left neighbour round to this
+// rank.
 std::vector<Segment> cut(const AllReduce::Group& group, const BlockRange& range,
                          std::int64_t parts) {
   const std::int64_t blocks = range.blocks(), stretches = parts * group.ranks;
@@ -29,7 +30,6 @@ std::vector<Segment> cut(const AllReduce::Group& group, const BlockRange& range,
   return segments;
 }
 
-// The content of a message.
 const ConstPieces& place_in(const Request& received) {
   return *reinterpret_cast<const ConstPieces*>(received->message().data());
 }
@@ -47,7 +47,8 @@ SameNodeAllReduce::SameNodeAllReduce(const Group& group, const BlockRange& range
       sums_(parts_) {}
 
 void SameNodeAllReduce::run(Staging& values) {
-  // A rank waits for another one only if that one is a whole part behind.
+  // The three phases work on different parts, so a rank waits only for a rank that is a whole part
+  // behind.
   for (std::size_t part = 0; part < parts_ + 2; ++part) {
     if (part < parts_) lend(part, values);
     if (part > 0 && part <= parts_) reduce(part - 1, values);
@@ -77,8 +78,8 @@ void SameNodeAllReduce::lend(std::size_t part, Staging& values) {
     values_[part].push_back(receive_from(to_the_left(back)));
 }
 
-// Adds up this rank's stretch, tells all others where the sum is, and begins to receive theirs.
-// (All ranks send values and sums in the same order, and receive them in that order.)
+// Adds up this rank's stretch, tells the others where the sum is, and posts receives for their
+// sums. (All ranks send values and sums in the same order and receive them in that order.)
 void SameNodeAllReduce::reduce(std::size_t part, Staging& values) {
   const std::size_t own = segment(part, group_.ranks);
   if (segments_[own].count > 0) {
@@ -118,7 +119,7 @@ void SameNodeAllReduce::add_up(std::size_t part, Staging& values) {
   run_ranges(transport.helpers(), segments_[i].count, kBlock, add);
 }
 
-// Takes the sums from the ranks that have added them up.
+// Takes the sums from the ranks that computed them.
 void SameNodeAllReduce::gather(std::size_t part, Staging& values) {
   for (int back = 1; back < group_.ranks; ++back) {
     Request& received = sums_[part][static_cast<std::size_t>(back - 1)];
@@ -133,11 +134,11 @@ Request SameNodeAllReduce::receive_from(int rank) {
       rank, tag_, std::as_writable_bytes(std::span<ConstPieces>(&read_in_place_, 1)));
 }
 
-// Receives are given up before sends: a send lasts until its receiver has given up.
+// Cancels receives before sends: a send lasts until its receiver is cancelled.
 void SameNodeAllReduce::give_up(Staging& values) {
   try {
     values.settle();
-  } catch (const std::exception&) {  // a device that has failed no longer reads
+  } catch (const std::exception&) {  // a failed device no longer reads
   }
   for (auto* all : {&sums_, &values_})
     for (auto& received : *all) received.clear();

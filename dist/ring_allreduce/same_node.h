@@ -1,16 +1,16 @@
-// The sum over ranks that are threads of one process and read each other's memory. Each rank adds
-// up a stretch of consecutive blocks, which it reads from all ranks. Then all ranks read the sums
-// from it. Every block is added in the order of the ring (dist/block.h), so the bits are those of
-// the ring. But no partial sum is ever written, and there are 2 steps instead of 2(p-1). (Papers
-// call this local aggregation, and place it below a network of machines.)
+// Sums over ranks that are threads of one process and can read each other's memory. Each rank reads
+// a range of consecutive blocks (a stretch) from all ranks and adds them up. Then all ranks read
+// the sums from it. Every block is added in the order of the ring (dist/block.h), so the bits are
+// the same as the ring's. But there are 2 steps instead of 2(p-1), and no partial sum is ever
+// stored. (Papers call this local aggregation and use it within each machine of a cluster.)
 //
 //   rank 0   |b0|b1|b2|b3|b4|b5|…     rank 0 adds up b0 and b1:  b0 of ranks 1, 2, 0
 //   rank 1   |b0|b1|b2|b3|b4|b5|…                                b1 of ranks 2, 0, 1
 //   rank 2   |b0|b1|b2|b3|b4|b5|…     then ranks 1 and 2 read both sums from rank 0
 //
-// A message says where the bytes are, and lasts until the receiver has read them ("in place",
-// transport.h). A long gradient goes in parts, so that sums are read while they are still in a
-// cache.
+// A message only says where the bytes are. Its send is done when the receiver has read them
+// (receive_in_place() in transport.h). A long gradient is summed in parts, so that sums are read
+// while they are still in the cache.
 #pragma once
 
 #include <vector>
@@ -47,11 +47,11 @@ class SameNodeAllReduce : public AllReduce {
   Tag tag_;
   std::size_t parts_;
   std::vector<Segment> segments_;
-  std::vector<ConstPieces> places_;  // by segment, where this rank has it
-  // By part: the others' values, for this rank to add, and the sums that the others have added.
+  std::vector<ConstPieces> places_;  // by segment: where this rank's bytes are
+  // By part: messages with the others' values, which this rank adds, and with the others' sums.
   std::vector<std::vector<Request>> values_, sums_;
   std::vector<Request> sent_;
-  ConstPieces read_in_place_;  // never written: messages stay where they are
+  ConstPieces read_in_place_;  // never written, because messages are read in place
 };
 
 }  // namespace tandem
