@@ -13,7 +13,8 @@ namespace {
 
 using Buffers = std::vector<std::vector<std::byte>>;
 
-// Seconds for every rank to send `count` messages to its right neighbour and to receive as many.
+// Each rank sends `count` messages to its right neighbour and receives as many. Returns the
+// seconds.
 double ring_exchange(Transport& t, int ranks, std::size_t count, std::size_t bytes) {
   const int left = (t.rank() + ranks - 1) % ranks, right = (t.rank() + 1) % ranks;
   const std::vector<std::byte> out(bytes);
@@ -27,7 +28,7 @@ double ring_exchange(Transport& t, int ranks, std::size_t count, std::size_t byt
   return seconds_between(begin, Clock::now());
 }
 
-// A message's own cost: what the first one of an exchange takes.
+// The time of a single short message.
 double measure_alpha(Transport& t, int ranks) {
   constexpr int kRounds = 20;
   double seconds = 0;
@@ -40,9 +41,9 @@ double measure_beta(Transport& t, int ranks) {
   const double few = ring_exchange(t, ranks, 4, kMessage);
   double fast[] = {few < 50e-3 ? 1.0 : 0.0};
   sum_over_ranks(t, ranks, fast);
-  if (fast[0] < ranks) return few / (4 * kMessage);  // a slow link: that was exact enough
-  // The difference of two streams is free of what a stream costs once, and of several the shortest
-  // are the least disturbed.
+  if (fast[0] < ranks) return few / (4 * kMessage);  // on a slow link, this is precise enough
+  // The difference between a long and a short stream cancels the fixed cost. The fastest of several
+  // rounds is the least disturbed.
   double shorter = few, longer = 1e9;
   for (int round = 0; round < 3; ++round) {
     shorter = std::min(shorter, ring_exchange(t, ranks, 4, kMessage));
@@ -51,8 +52,8 @@ double measure_beta(Transport& t, int ranks) {
   return std::max(0.0, longer - shorter) / (32 * kMessage);
 }
 
-// What a hop of the ring does with a segment; where the host has the values, also to compress them
-// before it, and to put the sum in its place after it.
+// The time of one hop of the ring. If the values are on the host, it includes compressing them
+// before the hop and putting the sum in its place afterwards.
 double measure_gamma(const Compressor& compressor, bool on_host, ThreadPool* helpers) {
   constexpr std::int64_t kCount = 32 * kBlock;
   constexpr int kRounds = 4;
@@ -66,7 +67,7 @@ double measure_gamma(const Compressor& compressor, bool on_host, ThreadPool* hel
     add_received(compressor, {.count = kCount, .step = kBlock}, received, own, own, helpers);
     if (on_host) compressor.decompress(own, values);
   };
-  hop();  // wakes those who help
+  hop();  // wakes the helper threads
   const auto begin = Clock::now();
   for (int round = 0; round < kRounds; ++round) hop();
   return seconds_between(begin, Clock::now()) / static_cast<double>(kRounds * kCount * 4);
@@ -84,7 +85,7 @@ double measure_sync(Transport& t, int ranks) {
 NetworkCost calibrate(Transport& transport, int ranks, const Compressor& compressor, bool on_host) {
   const auto gamma = [&] { return measure_gamma(compressor, on_host, transport.helpers()); };
   if (ranks == 1) return {.gamma = gamma()};
-  barrier(transport, ranks);  // all are here
+  barrier(transport, ranks);  // start together
   double values[] = {measure_alpha(transport, ranks), measure_beta(transport, ranks), gamma(),
                      measure_sync(transport, ranks)};
   sum_over_ranks(transport, ranks, values);

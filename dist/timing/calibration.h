@@ -7,8 +7,8 @@
 
 namespace tandem {
 
-// Ranks 0 … ranks-1 must all call it; all get the same result, the mean over the ranks. It includes
-// the time of compression if that is done `on_host`, and not if a device does it.
+// Ranks 0 … ranks-1 must all call it. All get the same result, the mean over the ranks. It includes
+// the time of compression only if the host compresses (`on_host`).
 NetworkCost calibrate(Transport& transport, int ranks, const Compressor& compressor, bool on_host);
 
 }  // namespace tandem

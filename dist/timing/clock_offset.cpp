@@ -1,5 +1,5 @@
-// As NTP does it: ask rank 0 for its time and assume that the answer was made halfway between
-// question and answer. Of several rounds the fastest errs least.
+// Works like NTP: a rank asks rank 0 for its time and assumes that rank 0 read its clock halfway
+// between question and answer. The fastest of several rounds has the smallest error.
 #include "dist/timing/clock_offset.h"
 
 #include <span>

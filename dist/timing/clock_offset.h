@@ -7,8 +7,8 @@
 
 namespace tandem {
 
-// What to add to this rank's clock to get rank 0's. All ranks must call it. Zero for ranks on rank
-// 0's machine.
+// Rank 0's clock minus this rank's clock; zero for ranks on rank 0's machine. All ranks must call
+// it.
 Clock::duration clock_offset(Transport& transport);
 
 }  // namespace tandem

@@ -13,7 +13,7 @@ namespace tandem {
 struct NetworkCost {
   double alpha = 0;  // latency of a message
   double beta = 0;   // per byte on the wire, while all ranks send around the ring
-  double gamma = 0;  // per byte of f32 gradient: to add it; on a CPU also to (de)compress it
+  double gamma = 0;  // per byte of f32 gradient, to add it; on a CPU also to (de)compress it
   double sync = 0;   // S: the time of a barrier
 };
 
@@ -24,7 +24,7 @@ struct ComputeCost {
 };
 
 // The second half of Eq. 5: a ring all-reduce of n bytes of gradient, n_wire on the wire. (Threads
-// of one process without a link take less: they read each other's memory, in two steps.)
+// of one process without a link take less time: they read each other's memory, in two steps.)
 inline double ring_time(const NetworkCost& c, int p, double n, double n_wire) {
   const double share = static_cast<double>(p - 1) / p;
   return 2 * (p - 1) * c.alpha + 2 * share * n_wire * c.beta + share * n * c.gamma + c.sync;
@@ -37,7 +37,7 @@ inline double ring_time_in_pieces(const NetworkCost& c, int p, double n, double 
 }
 
 // A parameter server (not in the paper). It receives the gradients of p workers while it sends
-// their weights; the longer of the two counts, plus two latencies. With more servers than workers,
+// weights to them. The slower direction counts, plus two latencies. With more servers than workers,
 // the workers' NICs (network cards) are the bottleneck.
 inline double server_time(const NetworkCost& c, int p, int servers, double n, double n_wire) {
   const double per_server = static_cast<double>(p) / servers;
@@ -60,7 +60,7 @@ inline double pipe_iteration(const ComputeCost& compute, double communication) {
   return std::max(compute.all(), communication);
 }
 
-// The input of a prediction; predicted_iteration() in dist/strategies.h makes it.
+// The input of predicted_iteration() (dist/strategies.h).
 struct ModelInput {
   std::string algo;  // as --algo
   StrategyOptions options = {};
@@ -68,7 +68,7 @@ struct ModelInput {
   ComputeCost compute;  // of the slowest worker, which sets the pace
   NetworkCost network;
   double gradient_bytes = 0, wire_bytes = 0;  // n and n_wire
-  double closed = 0;  // share of the iterations before the pipeline opens, which are d-sync
+  double closed = 0;  // fraction of iterations before the pipeline opens; these are d-sync
 };
 
 }  // namespace tandem

@@ -6,7 +6,7 @@
 namespace tandem {
 namespace {
 
-// Appends values to bytes, or takes them from there, in the same order.
+// Writer appends values to bytes. Reader takes them from there in the same order.
 struct Writer {
   Bytes bytes;
   template <class T>

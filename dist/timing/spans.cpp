@@ -22,7 +22,7 @@ void Spans::end_on_device(const Scope& scope) noexcept {
   try {
     queued_.push_back({scope.kind_, iteration_, scope.queued_,
                        device_->record_event(Event::Timing::on), data_begin_, data_end_});
-  } catch (const std::exception&) {  // the GPU has failed: whoever uses it next will say so
+  } catch (const std::exception&) {  // the GPU has failed; the next call that uses it reports that
   }
 }
 
@@ -42,7 +42,8 @@ void Spans::settle(std::int64_t iteration) {
 void Spans::settle(const Queued& queued) {
   const auto begin = last_end_ + from_seconds(queued.begin->seconds_since(*last_event_));
   const auto end = begin + from_seconds(queued.end->seconds_since(*queued.begin));
-  // The GPU had nothing to do: as long as the thread waited for a batch, because of that.
+  // The GPU was idle from last_end_ to begin. While the thread waited for a batch, that was the
+  // cause.
   const auto data_begin = std::clamp(queued.data_begin, last_end_, begin);
   const auto data_end = std::clamp(queued.data_end, last_end_, begin);
   enter(SpanKind::data, queued.iteration, data_begin, data_end);

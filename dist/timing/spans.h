@@ -1,9 +1,9 @@
 // Spans: named, timed intervals on one thread. The summary's breakdown and the timeline of --trace
 // are made of them.
 //
-// If a GPU computes, the worker's thread only queues work. The GPU's events then time the spans of
-// that work, and settle() enters them when it is done. The gaps between them are waiting, for the
-// next batch or for the communication thread.
+// If a GPU computes, the worker's thread only queues work. GPU events then time the spans of that
+// work, and settle() records them once the work is done. Gaps between these spans count as waiting,
+// for the next batch or for the communication thread.
 #pragma once
 
 #include <array>
@@ -22,16 +22,16 @@ enum class SpanKind : std::uint8_t {
   data,         // waiting for the next batch
   forward,      //
   backward,     //
-  update,       // of the weights
-  compress,     // gradients: compression, decompression, and addition of compressed ones
-  sum,          // addition of gradients that are not compressed
+  update,       // updating the weights
+  compress,     // compressing, decompressing and adding compressed gradients
+  sum,          // adding uncompressed gradients
   communicate,  // sending, receiving and waiting for other ranks
-  wait,         // for the rank's other thread
+  wait,         // waiting for the rank's other thread
 };
 inline constexpr std::array<const char*, 8> kSpanNames = {
     "data", "forward", "backward", "update", "compress", "sum", "communicate", "wait"};
 
-// The kind of span that adding gradients is, for a lossless or a lossy compressor.
+// The kind of a span in which gradients are added.
 inline SpanKind adding(bool lossless) { return lossless ? SpanKind::sum : SpanKind::compress; }
 
 // The spans of one thread. Cheap enough to stay on: two clock readings and two additions each.
@@ -66,10 +66,10 @@ class Spans {
     friend Spans;
     Spans& spans_;
     SpanKind kind_;
-    EventPtr queued_;  // if a GPU does the work
+    EventPtr queued_;  // null unless a GPU does the work
     Scope* outer_;
     Clock::time_point begin_;
-    double inside_ = 0;  // seconds that spans inside this one have taken
+    double inside_ = 0;  // seconds in nested spans
   };
 
   // The total of all spans since the first counted iteration.
@@ -79,7 +79,7 @@ class Spans {
   // From now on, this GPU times forward, backward and update. It must be idle now, and outlive the
   // spans. Call this again after anything that should not count as waiting.
   void follow(DeviceQueue& device);
-  // Enters the GPU's spans up to this iteration, whose work must be done.
+  // Records the GPU's spans up to this iteration, whose work must be done.
   void settle(std::int64_t iteration);
 
   // Also keeps every span, for the timeline.
