@@ -1,11 +1,11 @@
-// The numbers in the comments are the lines of Alg. 1 in the paper: "compute" of the upper half, on
-// the computation thread, "comm" of the lower half, on the communication thread. Line 2 of both is
-// the training loop, lines 6 to 8 of the upper half (load a batch, forward, backward) are its step
+// The numbers in the comments are the lines of Alg. 1 in the paper: "compute" is its upper half, on
+// the computation thread, and "comm" its lower half, on the communication thread. Line 2 of both is
+// the training loop. Lines 6 to 8 of the upper half (load a batch, forward, backward) happen
 // between before_step and after_backward.
 //
-// Decompression (compute 4) and compression (compute 9) are embedded in the ring and so done by the
-// communication thread, where they are hidden behind computation like the rest of it. (A GPU does
-// both itself, beside its computation.)
+// Decompression (compute 4) and compression (compute 9) are embedded in the ring. So the
+// communication thread does them, and they are hidden behind computation like the rest of the ring.
+// (A GPU does both itself, while it computes.)
 #include "dist/pipe_sgd/pipe_sgd.h"
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@
 namespace tandem {
 namespace {
 
-constexpr std::int64_t kNothing = 0;  // "iteration" of a sum that does not change the weights
+constexpr std::int64_t kNothing = 0;  // the iteration of a sum that is not to be applied
 
 }  // namespace
 
@@ -25,8 +25,8 @@ PipeSgd::PipeSgd(const StrategyContext& context)
     : c_(context),
       k_(static_cast<int>(context.option("--pipe-k"))),
       sum_over_workers_(context, k_) {
-  // comm 1: the sums of the K iterations before the first are zero and ready. To update with zero
-  // changes nothing (with momentum and weight decay too, by rule), so it is left out.
+  // comm 1: the sums of the K iterations before the first one are zero and ready. An update with
+  // zero is defined to change nothing, also with momentum and weight decay, so it is skipped.
   const Tensor& like = c_.parameters.gradients();
   for (int k = 0; k < k_; ++k)
     sums_.put({kNothing, Tensor::zeros(like.shape(), like.dtype(), like.device()), {}});
@@ -37,20 +37,20 @@ void PipeSgd::before_step(std::int64_t) {
   Gradient sum = take_sum();
   // compute 5: w[t] = w[t-1] - rate · sum[t-K].
   apply(sum);
-  // Its memory takes the gradient of this step.
+  // This step's gradient reuses the sum's memory.
   c_.parameters.set_gradients(std::move(sum.values));
 }
 
 void PipeSgd::after_backward(std::int64_t t) {
   Gradient local{t, c_.parameters.gradients(), c_.parameters.device().backend().record_event()};
-  if (t <= c_.warmup_iterations) {  // the pipeline is not open yet: as d-sync
+  if (t <= c_.warmup_iterations) {  // the pipeline is not open yet; this is d-sync
     sum_over_workers_.wait_for(local);
     apply(local);
     local.iteration = kNothing;
     sums_.put(std::move(local));
     return;
   }
-  sum_over_workers_.begin(local);  // on a GPU: compute 9, and the way to the host
+  sum_over_workers_.begin(local);  // on a GPU: compute 9, and the copy to the host
   // compute 10: the local gradient is ready; from here on it belongs to the communication thread.
   c_.communication.post(sums_, [this, local = std::move(local)]() mutable {  // comm 3
     sum_over_workers_(local);                                                // comm 4
@@ -83,8 +83,8 @@ void PipeSgd::apply(const Gradient& sum) {
   c_.optimizer.update(sum.iteration, sum.values);
 }
 
-// All K of them are taken before one is put back: the communication thread may still add to the
-// queue.
+// Takes all K sums before the caller puts one back, because the communication thread may still add
+// to the queue.
 std::vector<Gradient> PipeSgd::take_all() {
   std::vector<Gradient> sums;
   for (int k = 0; k < k_; ++k) sums.push_back(take_sum());

@@ -1,6 +1,6 @@
 // Pipe-SGD (Li et al., NeurIPS 2018, Alg. 1): the update of iteration t uses the gradients of
-// iteration t-K, so that communication of one iteration and computation of the next go on at the
-// same time. README.md has the picture; pipe_sgd.cpp has the algorithm, line by line.
+// iteration t-K, so that communication of one iteration overlaps computation of the next. README.md
+// has the picture; pipe_sgd.cpp has the algorithm, line by line.
 #pragma once
 
 #include "base/queue.h"
@@ -29,9 +29,9 @@ class PipeSgd : public Strategy {
   StrategyContext c_;
   int k_;
   GradientSum sum_over_workers_;
-  // Sums that are ready, oldest first. There are K gradients in all: those here, those on the
-  // communication thread, and the one that the parameters hold during a step. Each belongs to one
-  // thread at a time.
+  // Sums that are ready, oldest first. There are K gradients in total: in this queue, on the
+  // communication thread, and one in the parameters during a step. Each belongs to one thread at a
+  // time.
   BlockingQueue<Gradient> sums_;
 };
 
