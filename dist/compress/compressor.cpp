@@ -13,7 +13,7 @@ std::unique_ptr<Compressor> make_compressor(const std::string& name) {
   if (name == "none") return make_none();
   if (name == "trunc16") return make_trunc16();
   if (name == "quant8") return make_quant8();
-  throw UserError("no compressor is named {}", name);
+  throw UserError("there is no compressor named {}", name);
 }
 
 }  // namespace tandem

@@ -2,12 +2,12 @@
 // compressed bytes, decompresses, adds in f32 and compresses again.
 //
 // A run of `count` elements begins at a block boundary of the flat gradient; its last block may be
-// short. Compressing it gives bytes(count) bytes for any values, so both ends of a message know its
-// size. Compression is idempotent: compressing decompressed values again does not change them.
+// short. It compresses to bytes(count) bytes, whatever its values, so both ends of a message know
+// the size. Compression is idempotent: compressing decompressed values again does not change them.
 // Calls are const and may come from any thread.
 //
 // NaN and infinity stay visible: they decompress to values that are not finite (for quant8, the
-// whole block). They never become an ordinary number.
+// whole block does). They never become an ordinary number.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ class Compressor {
 
   virtual const char* name() const = 0;
   virtual std::size_t bytes(std::int64_t count) const = 0;
-  virtual Packing packing() const = 0;  // the same format, written by a device
+  virtual Packing packing() const = 0;  // the device's name for the same format
   bool lossless() const { return packing() == Packing::none; }
   // Whether a run may also begin and end within a block.
   bool divides_blocks() const { return packing() != Packing::quant8; }
@@ -41,7 +41,7 @@ class Compressor {
                    std::span<std::byte> packed) const = 0;
 };
 
-// Each is in the file of its name.
+// Each is implemented in the file of the same name.
 std::unique_ptr<Compressor> make_none();
 std::unique_ptr<Compressor> make_trunc16();
 std::unique_ptr<Compressor> make_quant8();

@@ -9,10 +9,10 @@
 namespace tandem {
 namespace {
 
-// A block of values; it stays in the first-level cache.
+// A block of values, which stays in the L1 cache.
 using Values = std::array<float, kBlock>;
 
-// `out` may be one of the others.
+// `out` may be `a` or `b`.
 void add_floats(std::span<const std::byte> a, std::span<const std::byte> b,
                 std::span<std::byte> out) {
   const auto* x = reinterpret_cast<const float*>(a.data());
@@ -39,7 +39,7 @@ void add_received(const Compressor& compressor, const Segment& segment,
                   std::span<const std::byte> received, const ConstPieces& own,
                   std::span<std::byte> sum, ThreadPool* helpers) {
   constexpr std::int64_t kPart = 8 * kBlock;
-  const std::int64_t head = segment.head(kBlock);  // blocks end behind these, and every kBlock
+  const std::int64_t head = segment.head(kBlock);  // a block ends here, then every kBlock
   run_ranges(helpers, segment.count, kPart, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin, next = 0; i < end; i = next) {
       next = std::min(end, i < head ? head : i + kBlock - (i - head) % kBlock);
@@ -55,7 +55,8 @@ void add_in_order(const Compressor& compressor, std::span<const ConstPieces> ran
   const auto values_of = [&](std::size_t hop) {
     return ranks[(static_cast<std::size_t>(owner) + hop) % ranks.size()].at(first, sum.size());
   };
-  // Partial sums stay here: some rank may still need to be added where the sum is to be.
+  // Partial sums are not stored in `sum`, because it may hold a rank's values that are not added
+  // yet.
   alignas(64) std::array<std::byte, kBlock * sizeof(float)> memory;
   const std::span<std::byte> partial = std::span(memory).first(sum.size());
   std::span<const std::byte> so_far = values_of(1);

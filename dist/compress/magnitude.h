@@ -11,12 +11,12 @@ namespace tandem {
 
 inline constexpr std::uint32_t kInfinityBits = 0x7f800000U;
 
-// The bits of the largest magnitude among value(0) … value(count - 1). Each is called once and in
-// order, so that the pass can do other work too. As integers, magnitudes have the same order as the
-// floats; infinity (kInfinityBits) is larger than all numbers, and NaN larger than infinity.
+// The bits of the largest magnitude among value(0) … value(count - 1). Calls each once and in
+// order, so that the same pass can do other work. As integers, magnitudes have the same order as
+// the floats; infinity (kInfinityBits) is larger than all numbers, and NaN larger than infinity.
 template <class Value>
 std::uint32_t largest_magnitude_bits(std::size_t count, Value&& value) {
-  // Several independent maxima: a single one would be a chain of dependent steps.
+  // Several independent maxima, because a single one would be a chain of dependent steps.
   constexpr std::size_t kLanes = 32;
   std::array<std::uint32_t, kLanes> lanes{};
   const auto magnitude = [&](std::size_t i) {

@@ -1,4 +1,4 @@
-// The f32 values themselves: 4 bytes an element, nothing lost.
+// No compression: the f32 values themselves, 4 bytes per element.
 #include <cstring>
 
 #include "dist/compress/compressor.h"

@@ -1,8 +1,8 @@
-// Signed 8-bit integers, as multiples of the largest magnitude of their block over 127: 4 bytes of
-// scale a block and 1 byte an element, an error of at most half a step, 1/254 of that magnitude.
+// Signed 8-bit integers that count steps. A step is 1/127 of the block's largest magnitude. A block
+// takes 4 bytes for this scale and 1 byte per element. The error is at most half a step.
 //
-// The scale is rounded up to 17 bits of mantissa, so that its products with integers of 7 bits are
-// exact: what has been compressed once does not change when it is compressed again.
+// The scale is rounded up to 17 bits of mantissa, so that its products with 7-bit integers are
+// exact. Therefore compressing a compressed value again does not change it.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -22,7 +22,7 @@ constexpr std::size_t kScaleBytes = sizeof(float);
 
 // One block: the scale, then the integers.
 void pack_block(const float* __restrict values, std::size_t count, std::byte* __restrict packed) {
-  constexpr float kSmallest = 1e-35F;  // below, one over the scale would overflow
+  constexpr float kSmallest = 1e-35F;  // below this, 1 / scale would overflow
   const std::uint32_t largest_bits =
       largest_magnitude_bits(count, [&](std::size_t i) { return values[i]; });
   const float largest = std::bit_cast<float>(largest_bits);
@@ -34,7 +34,7 @@ void pack_block(const float* __restrict values, std::size_t count, std::byte* __
   const float inverse = finite && !zero ? 1 / step : 0;
   std::memcpy(packed, &scale, kScaleBytes);
 
-  // Rounds to the nearest: adding 1.5·2²³ leaves the integer in the low bits of the mantissa.
+  // Adding 1.5·2²³ rounds to the nearest integer and leaves it in the low bits of the mantissa.
   constexpr float kRound = 12582912.0F;
   auto* out = reinterpret_cast<std::int8_t*>(packed + kScaleBytes);
   for (std::size_t i = 0; i < count; ++i)
@@ -92,7 +92,7 @@ class Quant8 : public Compressor {
   void add(std::span<const std::byte> received, std::span<const float> values,
            std::span<std::byte> packed) const override {
     for_each_block(values.size(), [&](std::size_t i, std::size_t count, std::size_t byte) {
-      std::array<float, kElements> sum;  // stays in the first-level cache
+      std::array<float, kElements> sum;  // stays in the L1 cache
       unpack_block_add(received.data() + byte, values.data() + i, count, sum.data());
       pack_block(sum.data(), count, packed.data() + byte);
     });

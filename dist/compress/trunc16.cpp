@@ -1,5 +1,5 @@
-// The high 16 bits of each f32 (sign, exponent, 7 bits of mantissa): 2 bytes an element, a relative
-// error below 2⁻⁷, always towards zero.
+// The high 16 bits of each f32: sign, exponent and 7 bits of mantissa. It takes 2 bytes per
+// element. The relative error is below 2⁻⁷, always towards zero.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -11,7 +11,7 @@
 namespace tandem {
 namespace {
 
-// Worked off in pieces that stay in the first-level cache between two passes.
+// Elements per piece. A piece stays in the L1 cache between two passes.
 constexpr std::size_t kPiece = 1024;
 
 float unpack(std::uint16_t half) {
@@ -24,7 +24,8 @@ void pack_piece(const float* __restrict values, std::size_t count, std::uint16_t
     return values[i];
   });
   if (largest <= kInfinityBits) return;
-  // A NaN may have its only set bits in the low half: it is kept a NaN by setting a high one.
+  // A NaN whose only set mantissa bits are in the low half would become infinity. Setting a high
+  // bit keeps it a NaN.
   for (std::size_t i = 0; i < count; ++i)
     if (values[i] != values[i]) out[i] |= 0x0040;
 }
@@ -62,7 +63,7 @@ class Trunc16 : public Compressor {
     const auto* in = reinterpret_cast<const std::uint16_t*>(received.data());
     auto* out = reinterpret_cast<std::uint16_t*>(packed.data());
     for_each_piece(values.size(), [&](std::size_t i, std::size_t count) {
-      std::array<float, kPiece> sum;  // also lets `packed` be `received`
+      std::array<float, kPiece> sum;  // a copy, because `packed` may be `received`
       for (std::size_t k = 0; k < count; ++k) sum[k] = unpack(in[i + k]) + values[i + k];
       pack_piece(sum.data(), count, out + i);
     });
