@@ -31,8 +31,8 @@ void PsSync::after_backward(std::int64_t t) {
   c_.parameters.values_changed();
 }
 
-// A job of the communication thread. From `ready` on, nobody uses the gradient and the weights any
-// more; from the event that it returns on, the weights are new.
+// A job for the communication thread. After `ready`, the compute stream no longer uses gradient and
+// weights. After the returned event, the weights are new.
 EventPtr PsSync::push_and_pull(std::int64_t t, const EventPtr& ready) {
   Transport& transport = c_.communication.transport();
   Spans& spans = c_.communication.spans();

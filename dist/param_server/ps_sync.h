@@ -1,5 +1,5 @@
-// PS-Sync on a worker: push the gradient to the server(s), pull the new weights. The baseline that
-// Pipe-SGD is measured against; README.md has the picture and the cost.
+// PS-Sync on a worker: it pushes the gradient to the servers and pulls the new weights. It is the
+// baseline for Pipe-SGD. README.md has the figure and the cost.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ class PsSync : public Strategy {
   void after_backward(std::int64_t t) override;
 
  private:
-  // One segment on its way to its server and back.
+  // A segment in flight to its server and back.
   struct Exchange {
     Request pushed, pulled;
   };
@@ -27,7 +27,7 @@ class PsSync : public Strategy {
 
   StrategyContext c_;
   int servers_;
-  std::vector<Segment> segments_;  // each for one server
+  std::vector<Segment> segments_;  // each belongs to one server
   std::unique_ptr<Compressor> uncompressed_;
   std::unique_ptr<Staging> gradient_, weights_;
   std::vector<Exchange> exchanges_;  // by segment

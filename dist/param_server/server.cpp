@@ -77,7 +77,8 @@ void ParameterServer::serve(std::int64_t first, std::int64_t last) {
     for (Request& answered : slot.answered) transport_.wait(answered);
 }
 
-// Workers compute as long as they must. From the first that is ready on, the others are expected.
+// Workers may compute for any length of time. Once the first gradient arrives, the stall timeout
+// applies to the others.
 void ParameterServer::wait_for_the_first(Slot& slot) {
   std::vector<Request*> any;
   for (Request& received : slot.received) any.push_back(&received);
@@ -92,8 +93,8 @@ void ParameterServer::begin_receive(Slot& slot, const Segment& segment) {
   }
 }
 
-// Block by block in the order in which a ring of the workers would add, with the compression that
-// it would apply in between: the result has the same bits.
+// Adds block by block in the order of a ring of the workers, with the same compression after every
+// addition. So the result has the same bits as the ring's.
 void ParameterServer::sum(Slot& slot, const Segment& segment) {
   const Spans::Scope span(spans_, adding(compressor_.lossless()));
   const auto values = of(parameters_.gradients().span<float>(), segment);
@@ -120,8 +121,8 @@ void ParameterServer::update(std::int64_t t, const Segment& segment) {
   optimizer_.update_part(t, segment.first, segment.count);
 }
 
-// The weights are sent from their place. They are not updated again before all workers have them,
-// because a worker pushes its next gradient only then.
+// Sends the weights without copying them. They are not updated again before all workers have them,
+// because a worker pushes its next gradient only after it has all weights.
 void ParameterServer::answer(Slot& slot, const Segment& segment) {
   for (Request& answered : slot.answered) transport_.wait(answered);  // of an earlier segment
   const auto weights = std::as_bytes(of(parameters_.values().span<float>(), segment));
@@ -129,7 +130,7 @@ void ParameterServer::answer(Slot& slot, const Segment& segment) {
     slot.answered[static_cast<std::size_t>(worker)] = transport_.send(worker, Tag::pull, weights);
 }
 
-// All weights and momenta: those of other servers' segments are never read.
+// Covers all weights and momenta, although the server never reads those in other servers' segments.
 void ParameterServer::visit(State& state) {
   parameters_.visit(state);
   optimizer_.visit(state);

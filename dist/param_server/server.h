@@ -1,6 +1,6 @@
-// PS-Sync on a server: takes every worker's gradient for its blocks, sums, updates, and answers
-// with the new weights. A segment is answered as soon as all workers' gradients for it are in,
-// while later ones are still arriving.
+// PS-Sync on a server: it receives every worker's gradient for its segments, sums them, updates the
+// weights and sends them back. It answers a segment as soon as all workers have sent it, while
+// later segments are still arriving.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@
 
 namespace tandem {
 
-// Consecutive blocks; segment i belongs to server i mod N. They are short because a server answers
-// one only when all workers have sent it; about a hundred per server suffice.
+// Segments of consecutive blocks; segment i belongs to server i mod N. They are short because a
+// server answers a segment only when all workers have sent it. About a hundred per server suffice.
 std::vector<Segment> segments_for_servers(std::int64_t count, int servers);
 
 class ParameterServer : public Server {
  public:
-  // Holds the share of this transport's rank among `servers` servers of `workers` workers. The
-  // arguments must outlive the server.
+  // Ranks 0 … workers-1 are workers, and the `servers` ranks after them are servers, including this
+  // one. The arguments must outlive the server.
   ParameterServer(Transport& transport, int workers, int servers, ParameterSet& parameters,
                   Sgd& optimizer, const Compressor& compressor, Spans& spans);
 
@@ -33,8 +33,8 @@ class ParameterServer : public Server {
   // The gradients of one segment from all workers, and the answer to them.
   struct Slot {
     std::vector<std::vector<std::byte>> gradients;  // by worker
-    std::vector<Request> received;                  // likewise
-    std::vector<Request> answered;                  // likewise
+    std::vector<Request> received;                  // by worker
+    std::vector<Request> answered;                  // by worker
   };
 
   void wait_for_the_first(Slot& slot);
@@ -49,8 +49,8 @@ class ParameterServer : public Server {
   Sgd& optimizer_;
   const Compressor& compressor_;
   Spans& spans_;
-  std::vector<Segment> segments_;  // of this server
-  std::vector<Slot> slots_;        // receives that are under way at the same time
+  std::vector<Segment> segments_;  // this server's
+  std::vector<Slot> slots_;        // for segments received at the same time
 };
 
 }  // namespace tandem
