@@ -1,5 +1,6 @@
-// Occasional collective operations: totals, results, barriers. They are simple rather than fast:
-// everything goes through rank 0. Ranks 0 … ranks-1 take part, and all of them must call.
+// Collective operations for occasional use: totals, results, barriers. They are simple rather than
+// fast: everything goes through rank 0. Ranks 0 … ranks-1 take part, and all of them must make the
+// call.
 #pragma once
 
 #include <cstddef>
@@ -15,12 +16,12 @@ void sum_over_ranks(Transport& transport, int ranks, std::span<double> values);
 
 void barrier(Transport& transport, int ranks);
 
-// At the end of a job, on all ranks: waits until all have called, as long as the others are seen to
-// work. A rank may still be writing files, or waiting for a reader of its output.
+// A barrier for the end of a job, on all ranks. The stall timeout does not run while another rank
+// works: a rank may still be writing files, or waiting for a reader of its output.
 void wait_for_all(Transport& transport);
 
 using Bytes = std::vector<std::byte>;
-// Returns the bytes of every rank, by rank, on rank 0; empty elsewhere.
+// On rank 0, returns the bytes of every rank, by rank; on others, nothing.
 std::vector<Bytes> gather(Transport& transport, int ranks, const Bytes& own);
 // Copies rank 0's bytes to all ranks.
 void broadcast(Transport& transport, int ranks, Bytes& bytes);

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGHUP};
 
-// The library that handles a signal; null where the action is the default, or to ignore it.
+// The library whose handler is installed; null if the signal has its default action or is ignored.
 const char* handling_library(int signal) {
   struct sigaction action {};
   Dl_info where{};
@@ -27,7 +27,7 @@ void take_signals_from_ucx() {
   for (const int signal : kSignals) {
     const char* const library = handling_library(signal);
     if (!library || std::string_view(library).find("libucs") == std::string_view::npos) continue;
-    // UCX remembers who had the signal before.
+    // UCX remembers the previous handler and restores it.
     using Disable = void (*)(int);
     void* const ucs = ::dlopen(library, RTLD_NOW | RTLD_NOLOAD);
     if (const auto disable =
@@ -35,7 +35,7 @@ void take_signals_from_ucx() {
       disable(signal);
     else
       ::signal(signal, SIG_DFL);
-    if (ucs) ::dlclose(ucs);  // it stays loaded: dlopen has counted one user more
+    if (ucs) ::dlclose(ucs);  // drops the reference of dlopen(); the library stays loaded
   }
 }
 

@@ -5,14 +5,14 @@
 
 namespace tandem {
 
-// Restores the signal handlers that UCX has replaced: the default action, which ends the process,
-// those of a sanitizer, or nohup's ignored SIGHUP.
+// Restores the signal handlers that UCX has replaced, such as the default action, a sanitizer's
+// handler, or nohup's ignored SIGHUP.
 //
 // UCX comes with MPICH and handles SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGHUP once it is loaded.
 // Its handlers allocate and free memory. A process that crashes inside malloc holds the lock that
 // they need, and would hang forever. On SIGHUP, UCX only logs more.
 //
-// Call it first in main(), whether the program will use MPI or not.
+// Call it first in main(), even if the program will not use MPI.
 void take_signals_from_ucx();
 
 // Restores the handlers of crash signals and of SIGHUP when it is destroyed. For use around

@@ -22,19 +22,19 @@
 namespace tandem {
 namespace {
 
-// Hydra drops what its ranks have written to stderr and it has not read when a job is aborted. It
-// reads all the time; this is long enough.
+// When a job is aborted, Hydra drops stderr output that it has not read yet. It reads continuously,
+// so this pause is long enough.
 constexpr int kReadMilliseconds = 200;
 
-// When a rank dies, MPI and UCX may end others that were talking to it. Their watchers wait for so
-// long, because the watcher of the first must be the one to speak.
+// When a rank dies, MPI and UCX may end other ranks that were communicating with it. Their watchers
+// wait this long, so that the watcher of the first rank reports first.
 constexpr int kFirstSpeaksMilliseconds = 3000;
 
-// What ends a job, with a status: what Hydra understands, and MPI says; and what a rank of ours
-// says to its watcher, to tell the two apart.
+// Lines that end a job with a status. MPI sends kAbort to Hydra. abort_hydra() sends kEndOfJob, so
+// that the watcher can tell the two apart; it passes kAbort on.
 constexpr std::string_view kAbort = "cmd=abort exitcode=", kEndOfJob = "cmd=end_of_job exitcode=";
 
-// MPI_LOCALNRANKS tells Hydra from others that set PMI_FD and speak another language there.
+// MPI_LOCALNRANKS distinguishes Hydra from launchers that set PMI_FD but use another protocol.
 int socket_to_hydra() {
   const bool hydra = env_number("PMI_RANK") >= 0 && env_number("MPI_LOCALNRANKS") >= 0;
   return hydra ? env_number("PMI_FD") : -1;
@@ -44,7 +44,7 @@ bool say(int socket, std::string_view line) {
   return ::write(socket, line.data(), line.size()) == static_cast<ssize_t>(line.size());
 }
 
-// Says a line and waits for the answer that begins as wanted.
+// Sends a line, waits for the answer and returns whether it begins with `wanted`.
 bool ask(int socket, std::string_view line, std::string_view wanted,
          const std::function<void()>& progress) {
   constexpr auto kPatience = std::chrono::seconds(10);
@@ -73,8 +73,7 @@ struct Rank {
   pid_t pid;
 };
 
-// Stands between a rank and Hydra: passes on what they say to each other, and sees how the rank
-// ends.
+// Sits between a rank and Hydra: it forwards their messages and sees how the rank ends.
 class Watcher {
  public:
   Watcher(const Rank& rank, int socket, int hydra) : rank_(rank), socket_(socket), hydra_(hydra) {}
@@ -108,14 +107,14 @@ class Watcher {
   void pass_to_hydra() {
     Text text;
     const ssize_t bytes = ::read(socket_, text, sizeof text);
-    if (bytes <= 0) {  // the rank has ended, or has no more to say
+    if (bytes <= 0) {  // the rank has ended or closed its socket
       ::close(std::exchange(socket_, -1));
       return;
     }
     std::string lines(text, static_cast<std::size_t>(bytes));
     if (lines.starts_with(kEndOfJob))
       lines.replace(0, kEndOfJob.size(), kAbort);
-    else if (lines.find(kAbort) != lines.npos)  // MPI gives up, and has said why
+    else if (lines.find(kAbort) != lines.npos)  // MPI aborts and has printed why
       ::poll(nullptr, 0, kFirstSpeaksMilliseconds);
     say(hydra_, lines);
   }
@@ -129,17 +128,17 @@ class Watcher {
     say(STDERR_FILENO, {text, static_cast<std::size_t>(length)});
     ::poll(nullptr, 0, kReadMilliseconds);
     say(hydra_, std::string(kAbort) + "1\n");
-    ::poll(nullptr, 0, kReadMilliseconds);  // killed here
+    ::poll(nullptr, 0, kReadMilliseconds);  // Hydra kills this process here
     std::_Exit(1);
   }
 
   Rank rank_;
-  int socket_, hydra_;  // -1 once closed at the other end
+  int socket_, hydra_;  // -1 once the other end has closed it
 };
 
 [[noreturn]] void become_watcher(const Rank& rank, int socket, int hydra) {
   ::prctl(PR_SET_NAME, "rank-watcher");
-  // So that pgrep -f and pkill -f do not take the watcher for the rank.
+  // So that pgrep -f and pkill -f do not match the watcher.
   std::memset(program_invocation_name, 0, std::strlen(program_invocation_name));
   for (const int signal : {SIGPIPE, SIGUSR1, SIGUSR2}) ::signal(signal, SIG_IGN);
   Watcher(rank, socket, hydra).watch();
@@ -151,7 +150,7 @@ void watch_over_this_rank(const char* app) {
   const int hydra = socket_to_hydra();
   if (hydra < 0) return;
   int ends[2];  // the watcher's, the rank's
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return;  // not watched
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return;  // no watcher
   std::fflush(nullptr);
   const pid_t rank = ::fork();
   if (rank > 0) {
@@ -160,7 +159,7 @@ void watch_over_this_rank(const char* app) {
   }
   if (rank == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    ::dup3(ends[1], hydra, O_CLOEXEC);  // MPI takes the watcher for Hydra
+    ::dup3(ends[1], hydra, O_CLOEXEC);  // MPI now talks to the watcher instead of Hydra
   }
   ::close(ends[0]);
   ::close(ends[1]);
@@ -178,7 +177,7 @@ void abort_hydra(int status) {
   if (socket < 0) return;
   ::poll(nullptr, 0, kReadMilliseconds);
   say(socket, std::string(kEndOfJob) + std::to_string(status) + "\n");
-  ::poll(nullptr, 0, 5000);  // killed here
+  ::poll(nullptr, 0, 5000);  // Hydra kills this process here
   std::_Exit(status);
 }
 

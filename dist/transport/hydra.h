@@ -1,31 +1,32 @@
 // Works around three shortcomings of Hydra, MPICH 4.0's launcher, at the end of a job. A rank and
-// Hydra talk over a socket (PMI, one line each way). These functions send there what the library
-// sends too late or not at all. Under other launchers they do nothing.
+// Hydra talk over a socket (PMI, one line each way). These functions send lines that MPICH sends
+// too late or not at all. Under other launchers they do nothing.
 #pragma once
 
 #include <functional>
 
 namespace tandem {
 
-// Call it first in main(), before starting threads. It returns in a child process: from here on,
-// the process that Hydra started is the rank's watcher. (A debugger must follow the child.)
+// Call it first in main(), before starting threads. It returns in a child process, which is the
+// rank. The process that Hydra started becomes the rank's watcher. (A debugger must follow the
+// child.)
 //
 // When a process that Hydra started dies (kill -9, out of memory, a crash), Hydra ends the job at
-// once without saying which rank it was. The watcher is the first to see that its rank has died and
-// how; it reports that on stderr and asks Hydra to end the job. MPI's messages to Hydra also pass
-// through the watcher: if MPI gives up because another rank has died, that rank's watcher reports
-// first.
+// once without saying which rank it was. The watcher sees first that its rank has died and how. It
+// reports that on stderr and asks Hydra to end the job. MPI's messages to Hydra also pass through
+// the watcher. If MPI aborts because another rank has died, the watcher delays the message so that
+// the other watcher reports first.
 //
-// A rank that dies before main() has no watcher yet; then only Hydra reports it.
+// A rank that dies before main() has no watcher yet, so only Hydra reports it.
 void watch_over_this_rank(const char* app);
 
-// Ends the job for this rank; returns true once all ranks have called it, and false if Hydra is not
-// the launcher. In MPI_Finalize, a rank that is done stops answering while others still close their
-// connections to it, and over TCP the job hangs every second time. This function calls `progress`
-// until all are done.
+// Ends the job for this rank, in place of MPI_Finalize. Returns true once all ranks have called it,
+// and false if Hydra does not answer or is not the launcher. In MPI_Finalize, a rank that is done
+// stops answering while others still close their connections to it, and over TCP the job hangs
+// about every second time. This function calls `progress` until all ranks are done.
 bool leave_hydra(const std::function<void()>& progress);
 
-// Ends the job at once with this status, without MPI_Abort's own message. Returns if Hydra is not
+// Ends the job at once with this status, without MPI_Abort's message. Returns only if Hydra is not
 // the launcher.
 void abort_hydra(int status);
 

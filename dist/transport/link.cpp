@@ -10,11 +10,11 @@ namespace tandem {
 namespace {
 
 struct Announcement {
-  Clock::rep arrival;  // when the first frame reaches the receiver's card, by the clock of rank 0
+  Clock::rep arrival;  // when the first frame reaches the receiver's NIC, by rank 0's clock
   std::size_t bytes;
 };
 
-constexpr std::size_t kAtWork = 1 << 20;  // what a rank adds while the card sends the next
+constexpr std::size_t kAtWork = 1 << 20;  // bytes added while the NIC sends the next ones
 
 class Link;
 
@@ -23,15 +23,16 @@ struct LinkOperation final : Operation {
       : Operation(k, with, what, size), link(of) {}
   ~LinkOperation() override;
 
-  // A send is in transit until it has left the card. A receive is expected until it is announced,
-  // in transit until its first frame is at the card, then the card takes it in.
+  // A send is `in_transit` until it has left the NIC. A receive is `expected` until it is
+  // announced, `in_transit` until its first frame reaches the NIC, and `taken_in` while the NIC
+  // receives it.
   enum class State { expected, in_transit, taken_in, done };
   State state = State::in_transit;
-  Clock::time_point next{};  // when the state changes, unless it is `expected`
+  Clock::time_point next{};  // when the state changes; not known while `expected`
 
   Announcement announcement{};
   Request announced, inner;
-  std::span<std::byte> memory;  // where a receive delivers
+  std::span<std::byte> memory;  // where a receive stores its message
   Link& link;
 };
 
@@ -49,15 +50,15 @@ class Link : public Transport {
     const double on_the_wire = speed_.bytes_per_s * speed_.latency_s;
     return inner_->bytes_in_flight() + kAtWork + static_cast<std::size_t>(2 * on_the_wire);
   }
-  // A share that takes less than thirty latencies goes in one message. Several would be a little
-  // faster. But with one, a ring takes 2(p-1) latencies plus the time of its bytes (Eq. 5),
-  // whatever its size.
+  // A share that takes less than thirty latencies is sent in one message. Several messages would be
+  // a little faster. But with one, a ring takes 2(p-1) latencies plus the time of its bytes (Eq.
+  // 5), whatever its size.
   std::size_t shortest_segment() const override {
     return static_cast<std::size_t>(15 * (speed_.bytes_per_s * speed_.latency_s + kFrameBytes));
   }
   void fail(const std::string& reason) override { inner_->fail(reason); }
 
-  // Signs of life are not slowed down.
+  // Heartbeats are not slowed down.
   void show(const Sign& sign) override { inner_->show(sign); }
   void ask(const Sign& sign, bool in_earnest) override { inner_->ask(sign, in_earnest); }
   std::vector<Sign> signs(Clock::time_point since) const override { return inner_->signs(since); }
@@ -99,8 +100,8 @@ class Link : public Transport {
         return true;
       if (now >= time) return false;
 
-      // Until the next thing happens by the clock, or the transport has got something done that
-      // the cards do not wait for.
+      // Sleep until the next state change by the clock, or until the transport completes an
+      // operation whose time has come.
       auto wake = time;
       below_.clear();
       for (LinkOperation* o : receives_) look_out_for(*o, now, wake);
@@ -149,7 +150,7 @@ class Link : public Transport {
       wake = std::min(wake, o.next);
   }
 
-  // Brings all receives to where they are at the time `now`.
+  // Updates the states of all receives to the time `now`.
   void take_in(Clock::time_point now) {
     arrived_.clear();
     for (LinkOperation* o : receives_) {
@@ -162,7 +163,7 @@ class Link : public Transport {
       }
       if (o->state == State::in_transit && o->next <= now) arrived_.push_back(o);
     }
-    // The card takes in what has arrived, in that order.
+    // The NIC receives messages in the order of arrival.
     std::stable_sort(arrived_.begin(), arrived_.end(),
                      [](const auto* a, const auto* b) { return a->next < b->next; });
     for (LinkOperation* o : arrived_) {
@@ -181,11 +182,11 @@ class Link : public Transport {
   std::unique_ptr<Transport> inner_;
   LinkSpeed speed_;
   Clock::duration to_rank_0_;                 // this rank's clock + to_rank_0_ = rank 0's clock
-  Clock::time_point out_free_{}, in_free_{};  // when each direction of the card is free again
-  std::vector<LinkOperation*> receives_;      // that are not done, in the order of their calls
+  Clock::time_point out_free_{}, in_free_{};  // when each direction of the NIC is free again
+  std::vector<LinkOperation*> receives_;  // receives that are not done, in the order of the calls
 
-  std::vector<Request*> below_;          // scratch of wait_any_until
-  std::vector<LinkOperation*> arrived_;  // scratch of take_in
+  std::vector<Request*> below_;          // temporary, for wait_any_until()
+  std::vector<LinkOperation*> arrived_;  // temporary, for take_in()
 };
 
 LinkOperation::~LinkOperation() { link.forget(*this); }

@@ -6,15 +6,14 @@
 //   │ out: N bytes ├──── latency ─────>│ in: N bytes  ├──> delivered
 //   └──────────────┘                   └──────────────┘
 //
-// Each rank has one NIC with two independent directions. Each direction passes one message after
-// the other and takes bytes/rate for each: outbound in the order of sending, inbound in the order
-// of arrival. The switch stores and forwards frame by frame, so a message begins to arrive when its
-// first frame has left and the latency has passed. A single message takes bytes/rate + frame/rate +
-// latency.
+// Each rank has one NIC with two independent directions. Each direction carries one message at a
+// time and takes bytes/rate for each: outbound in the order of sending, inbound in the order of
+// arrival. The switch stores and forwards frame by frame. So a message begins to arrive one latency
+// after its first frame has left. A single message takes bytes/rate + frame/rate + latency.
 //
-// Messages are not delayed in transit: each is copied at once from the sender's memory to the
-// receiver's. An announcement travels ahead of it and says when it would have begun to arrive; the
-// receiver delivers it at that time. Waits last until a computed time, so delays do not accumulate.
+// The transport below sends each message without delay. An announcement precedes the message and
+// says when it would begin to arrive. The receiver computes from that when the message would be
+// complete, and delivers it then. Waits last until a computed time, so delays do not accumulate.
 #pragma once
 
 #include <memory>

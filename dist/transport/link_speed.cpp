@@ -16,7 +16,7 @@ struct Named {
   double value;
 };
 
-// "2.5gbit" by the units' names; nothing if it is not a number and a unit.
+// Parses a number with a unit, such as "2.5gbit"; nothing if `text` is something else.
 std::optional<double> quantity(std::string_view text, std::span<const Named> units) {
   double number = 0;
   const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -30,7 +30,7 @@ std::optional<double> quantity(std::string_view text, std::span<const Named> uni
 constexpr Named kRates[] = {{"bit", 1}, {"kbit", 1e3}, {"mbit", 1e6}, {"gbit", 1e9}};
 constexpr Named kTimes[] = {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}};
 
-// Ethernet's rates; the latencies are usual ones between two machines on one switch.
+// The rates are Ethernet's. The latencies are typical for two machines on one switch.
 struct Ethernet {
   std::string_view name;
   double bits_per_s, latency_s;

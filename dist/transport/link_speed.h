@@ -6,19 +6,19 @@
 namespace tandem {
 
 struct LinkSpeed {
-  double bytes_per_s = 0;  // each way; 0: not slowed down
+  double bytes_per_s = 0;  // in each direction; 0: not slowed down
   double latency_s = 0;    // one way
 
   bool limited() const { return bytes_per_s > 0; }
 };
 
-// What parse_link() accepts, for a message that says "must be …".
+// What parse_link() accepts, for messages of the form "must be …".
 inline constexpr const char* kLinkForms =
     "none, 1gbe, 10gbe, 25gbe, 100gbe or a rate (1kbit to 10000gbit) with or without a latency "
     "(up to 10s), such as 2.5gbit/80us";
 
-// none, 1gbe, 10gbe, 25gbe, 100gbe, or RATE[/LATENCY] such as 2.5gbit/80us. UserError for anything
-// else, with an example of what is right.
+// Accepts none, 1gbe, 10gbe, 25gbe, 100gbe, or RATE[/LATENCY] such as 2.5gbit/80us. Throws
+// UserError for anything else.
 LinkSpeed parse_link(const std::string& text);
 
 }  // namespace tandem

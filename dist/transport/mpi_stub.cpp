@@ -1,4 +1,4 @@
-// Stands in for mpi_transport.cpp in a build without MPI: says so.
+// Replaces mpi_transport.cpp in a build without MPI. Using MPI is then a UserError.
 #include "dist/transport/mpi_transport.h"
 
 namespace tandem {

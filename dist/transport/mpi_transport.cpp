@@ -20,7 +20,7 @@
 namespace tandem {
 namespace {
 
-bool closed = false;  // MPI may not be called any more
+bool closed = false;  // MPI must not be called any more
 
 std::string error_text(int code) {
   char text[MPI_MAX_ERROR_STRING];
@@ -29,12 +29,12 @@ std::string error_text(int code) {
   return {text, static_cast<std::size_t>(length)};
 }
 
-// Between two tests of what is waited for. MPI has no wait that sleeps, so a waiting thread must
-// ask again and again, and let others have the core in between. As long as the cores are idle or
-// only other waiting threads want them, yielding is best: it takes a microsecond. When there is
-// work, a yield gives the core away for many milliseconds, and to sleep is better: a thread that
-// wakes up is let in at once. So it yields until that takes long, then sleeps, shortly at first,
-// and tries again after a while.
+// The pause between two tests of a request. MPI has no wait that sleeps, so a waiting thread must
+// poll and let other threads use the core in between. If the cores are idle or only other waiting
+// threads want them, yielding is best: it takes a microsecond. If a thread has work, a yield gives
+// the core away for many milliseconds. Then sleeping is better, because a thread that wakes up gets
+// a core at once. So this class yields until a yield takes long. Then it sleeps, briefly at first,
+// and tries to yield again after a while.
 class Pause {
  public:
   void begin() { sleep_ = kShortest; }
@@ -60,7 +60,7 @@ class Pause {
   Clock::time_point busy_until_{};
 };
 
-// One that is given up is left to MPI: the job is about to be aborted.
+// A cancelled operation is left to MPI, because the job is about to be aborted.
 struct MpiOperation final : Operation {
   MpiOperation(Kind k, int with, Tag what, std::size_t size) : Operation(k, with, what, size) {}
   MPI_Request request = MPI_REQUEST_NULL;
@@ -103,7 +103,7 @@ class MpiTransport : public Transport {
     for (;;) {
       if (failed_.load(std::memory_order_acquire))
         reason_.change([](const std::string& reason) { throw JobFailed(reason); });
-      bool any = false;  // all are tested: done() tells of each
+      bool any = false;  // tests all of them, because done() reports each
       for (Request* request : requests)
         any |= !*request || test(static_cast<MpiOperation&>(**request));
       if (any) return true;
@@ -113,7 +113,7 @@ class MpiTransport : public Transport {
   }
 
   bool done(const Request& request) const override {
-    // A question about the past: progress is made by waiting.
+    // Does not test: only waiting makes progress.
     return !request || static_cast<const MpiOperation&>(*request).finished;
   }
 
@@ -122,7 +122,7 @@ class MpiTransport : public Transport {
     failed_.store(true, std::memory_order_release);
   }
 
-  // Answers whoever has asked, and takes in the answers of others.
+  // Answers ranks that have asked, and reads the answers of others.
   void show(const Sign& sign) override {
     if (closed) return;
     std::erase_if(notes_, [](Note& note) {
@@ -145,7 +145,7 @@ class MpiTransport : public Transport {
     }
   }
 
-  // A question shows what its sender does: an answer may be stuck behind large messages.
+  // A question also tells the sender's state, because an answer may be stuck behind large messages.
   void ask(const Sign& sign, bool in_earnest) override {
     for (int rank = 0; rank < size_; ++rank)
       if (rank != rank_)
@@ -162,24 +162,24 @@ class MpiTransport : public Transport {
     return std::clamp<Clock::duration>(from_seconds(stall_timeout()),
                                        std::chrono::milliseconds(500), std::chrono::seconds(2));
   }
-  // To the lowest of them; it asks twice in that time.
+  // Leaves it to the lowest rank that asks, which asks twice in that time.
   bool left_to_another() const override { return Clock::now() - another_asked_ < answer_time(); }
 
  private:
-  // What ranks say to each other about what they do.
+  // A message about a rank's state.
   struct Note {
     enum class Kind { question, earnest_question, answer };
     struct Text {
       Kind kind;
-      Sign sign;  // of the sender
+      Sign sign;  // the sender's
     };
     Text text;
     MPI_Request request;
   };
   static constexpr int kNoteTag =
-      2 * kTags * kChannels;  // above those of messages and announcements
+      2 * kTags * kChannels;  // above the tags of messages and announcements
 
-  // Nobody waits for a note to be taken: its receiver may never do so.
+  // Does not wait for the send, because the receiver may never take it.
   void write(int to, const Note::Text& text) {
     notes_.push_back({text, MPI_REQUEST_NULL});
     Note& note = notes_.back();
@@ -214,7 +214,7 @@ class MpiTransport : public Transport {
                         name_of_rank(o.peer), error_text(code));
   }
 
-  // Ranks that can share memory share a node; its number is that of its lowest rank.
+  // Ranks that can share memory are on one node. A node's number is its lowest rank.
   void find_nodes() {
     MPI_Comm local = MPI_COMM_NULL;
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &local);
@@ -232,7 +232,7 @@ class MpiTransport : public Transport {
 
   int rank_ = 0, size_ = 1;
   std::vector<int> nodes_;
-  std::list<Note> notes_;   // on their way
+  std::list<Note> notes_;   // in flight
   std::vector<Seen> seen_;  // by rank
   Clock::time_point another_asked_{};
   Pause pause_;
@@ -243,7 +243,7 @@ class MpiTransport : public Transport {
 }  // namespace
 
 std::unique_ptr<Transport> open_mpi() {
-  const MpiLaunch launch = mpi_launch().value_or(MpiLaunch{});  // MPI_Init may change its variables
+  const MpiLaunch launch = mpi_launch().value_or(MpiLaunch{});  // MPI_Init may change it
   // Between machines, UCX's rendezvous carries large messages in one direction at a time.
   if (launch.local_size < launch.size) ::setenv("UCX_RNDV_THRESH", "inf", 0);
   int provided = 0, size = 1;
@@ -256,8 +256,8 @@ std::unique_ptr<Transport> open_mpi() {
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   if (size == 1 && launch.size > 1)
     throw UserError(
-        "{} processes were started by the mpiexec of another MPI than {}, which this program was "
-        "built with; start it with that one's mpiexec{}",
+        "this program was built with {1}, but its {0} processes were started by the mpiexec of "
+        "another MPI; use the mpiexec of {1}{2}",
         launch.size, mpi_version(), mpi_version().starts_with("MPICH") ? " (mpiexec.mpich)" : "");
   return std::make_unique<MpiTransport>();
 }

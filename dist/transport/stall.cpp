@@ -11,7 +11,7 @@ namespace {
 
 using State = Sign::State;
 
-// The others see that this rank waits, for as long as this lives.
+// Shows the other ranks that this one waits, for the lifetime of this object.
 class Shown {
  public:
   Shown(Transport& transport, int peer) : transport_(transport), sign_{State::waits, peer} {
@@ -36,14 +36,14 @@ std::string describe(const HeldUp& held_up, int self, int peer, double seconds) 
                          held_up.rank, seconds);
     case HeldUp::By::busy_rank:
       return fmt::format(
-          "rank {} is alive, but the others have waited for it for {:g} s; if it needs that long, "
-          "raise --stall-timeout",
+          "rank {} is alive, but the others have waited {:g} s for it; if it needs longer, raise "
+          "--stall-timeout",
           held_up.rank, seconds);
     case HeldUp::By::each_other:
       break;
   }
   return fmt::format(
-      "rank {} has waited for {} for {:g} s (--stall-timeout), and all ranks wait for each other",
+      "rank {0} has waited {2:g} s for {1} (--stall-timeout), and all ranks wait for each other",
       self, name_of_rank(peer), seconds);
 }
 
@@ -77,8 +77,8 @@ void wait_long(Transport& transport, std::span<Request* const> requests, Patienc
   const int peer = requests.size() == 1 ? (*requests[0])->peer : kAnyRank;
   Shown shown(transport, peer);
 
-  // In seconds of waiting. Time in which this process did not run does not count: after kill -STOP
-  // and kill -CONT the others are to have their turn first.
+  // All in seconds of waiting. Time in which this process did not run does not count, so that after
+  // kill -STOP and kill -CONT the others can answer first.
   double waited = slice_s, worked = 0, asked = -std::numeric_limits<double>::infinity();
   bool asking = false;
   Clock::time_point since;
@@ -105,7 +105,8 @@ void wait_long(Transport& transport, std::span<Request* const> requests, Patienc
       continue;
     }
     if (waited - worked < limit + answer_s || transport.left_to_another()) continue;
-    // Ends here if it is done after all, or if another rank has failed or has found out first.
+    // Returns if a request is done after all, and throws if another rank has failed or reported
+    // first.
     if (transport.wait_any_until(requests, Clock::now())) return;
     const std::string message = describe(held_up, self, peer, limit);
     transport.fail(message);

@@ -1,8 +1,8 @@
-// Finds the rank that others wait for.
+// Finds the rank that stalls a job.
 //
-// When one rank of a ring stalls, all of them wait, most for a neighbour that is healthy and waits
-// too. So a rank that has waited for the stall timeout asks all others what they are doing. Those
-// that wait say for whom. The chain of waits ends at the rank that causes them.
+// When one rank of a ring stalls, all ranks wait, most of them for a healthy neighbour that waits
+// too. So a rank that has waited for the stall timeout asks all others what they are doing. A
+// waiting rank answers which rank it waits for. The chain of waits ends at the rank that caused it.
 #pragma once
 
 #include <span>
@@ -21,10 +21,10 @@ class Stalled : public SystemError {
 struct HeldUp {
   enum class By { silent_rank, busy_rank, each_other };
   By by;
-  int rank = -1;  // which, unless they wait for each other
+  int rank = -1;  // not set for each_other
 };
-// Why rank `self`, which waits for `peer`, is held up; `signs` are those of all ranks. If it waits
-// for any rank, one that works is reason enough to keep waiting.
+// Why rank `self`, which waits for `peer`, is held up. `signs` has the states of all ranks. If a
+// rank of the chain waits for any rank, a busy one counts as the cause before a silent one.
 HeldUp held_up_by(int self, int peer, std::span<const Sign> signs);
 
 // Waits until one of the requests is done. If that takes longer than the stall timeout, throws

@@ -25,8 +25,8 @@ struct ThreadsNetwork::ThreadsOperation final : Operation {
     lender->is_done.store(true, std::memory_order_release);
     network.mailboxes_[static_cast<std::size_t>(sender)]->change([](Mailbox&) {});
   }
-  // Both halves meet under the lock of the receiver's mailbox: this one is still in the list, or
-  // the other half is copying or reading, and will end.
+  // Removes this operation from the receiver's mailbox. Returns false if it is no longer there: the
+  // other rank is then copying or reading the message, and will finish.
   bool give_up() {
     return network.mailboxes_[receiver()]->change([this](Mailbox& mailbox) {
       return (kind == Kind::send ? mailbox.sends : mailbox.receives).remove(this) > 0;
@@ -38,9 +38,9 @@ struct ThreadsNetwork::ThreadsOperation final : Operation {
 
   std::byte* memory;
   ThreadsNetwork& network;
-  int rank;                            // whose operation this is
-  bool in_place = false;               // a receive that reads the message where it is
-  ThreadsOperation* lender = nullptr;  // whose message it is; waits until this one is destroyed
+  int rank;                            // that began this operation
+  bool in_place = false;               // a receive that reads the message in the sender's memory
+  ThreadsOperation* lender = nullptr;  // its send, which ends when this receive is destroyed
   std::atomic<bool> is_done = false;
 };
 
@@ -58,7 +58,7 @@ class ThreadsTransport : public Transport {
   bool shares_memory() const override { return true; }
 
   Request begin_send(int to, Tag tag, std::span<const std::byte> bytes) override {
-    // A sender's memory is only read.
+    // The sender's memory is never written.
     auto* memory = const_cast<std::byte*>(bytes.data());
     return begin(Operation::Kind::send, to, tag, memory, bytes.size());
   }
@@ -92,13 +92,13 @@ class ThreadsTransport : public Transport {
   void show(const Sign& sign) override {
     network_.signs_[static_cast<std::size_t>(rank_)].store(sign);
   }
-  void ask(const Sign&, bool) override {}  // all can be seen
+  void ask(const Sign&, bool) override {}  // all states are in shared memory
   std::vector<Sign> signs(Clock::time_point) const override {
     return {network_.signs_.begin(), network_.signs_.end()};
   }
-  // A rank that begins to wait shows it after a slice.
+  // A rank shows a wait one slice after it begins.
   Clock::duration answer_time() const override { return 2 * slice(); }
-  bool left_to_another() const override { return false; }  // the first to fail speaks for all
+  bool left_to_another() const override { return false; }  // only the first failure counts
 
  private:
   using ThreadsOperation = ThreadsNetwork::ThreadsOperation;
@@ -114,8 +114,8 @@ class ThreadsTransport : public Transport {
     auto own = std::make_unique<ThreadsOperation>(kind, peer, tag, memory, bytes, network_, rank_);
     own->in_place = in_place;
     const bool sending = kind == Operation::Kind::send;
-    // Its other half, if that was waiting; from here on it is in no list. Where a rank has failed,
-    // lists have gaps: what is there now may be the half of something else.
+    // The matching operation, if it was waiting; it is then removed from its list. After a failure,
+    // lists have gaps, so a match might belong to another message.
     bool failed = false;
     ThreadsOperation* const found =
         network_.mailboxes_[own->receiver()]->change([&](auto& mailbox) -> ThreadsOperation* {
@@ -148,12 +148,12 @@ class ThreadsTransport : public Transport {
     return send.tag == receive.tag && (receive.peer == kAnyRank || receive.peer == send.rank);
   }
 
-  // From when it is done on, an operation's owner may end it. Without a lock: other messages to the
-  // same rank need not wait for the copy.
+  // Once an operation is done, its owner may destroy it. The copy holds no lock, so that other
+  // messages to the same rank need not wait for it.
   void deliver(ThreadsOperation& send, ThreadsOperation& receive) const {
     const auto [from, to] = std::pair(send.rank, receive.rank);
     const auto [sent, expected] = std::pair(send.bytes, receive.bytes);
-    if (sent > expected) {  // a mistake, but nobody shall wait for ever
+    if (sent > expected) {  // a bug, but no rank may wait forever
       finish(send);
       finish(receive);
       require(false, "rank {} sent {} bytes to rank {}, which expects {}", from, sent, to,

@@ -16,18 +16,18 @@ namespace tandem {
 
 class ThreadsNetwork {
  public:
-  // How many bytes each of the sender's cores should have in flight: few enough to still be in a
-  // cache when the receiver reads them.
+  // How many bytes in flight a sender should have per core. They should still be in the cache when
+  // the receiver reads them.
   static constexpr std::size_t kBytesPerCore = 1 << 20;
 
   explicit ThreadsNetwork(int size, std::size_t bytes_in_flight = kBytesPerCore);
   ~ThreadsNetwork();
 
   int size() const { return static_cast<int>(mailboxes_.size()); }
-  // The network as `rank` sees it; must not outlive the network.
+  // The transport of `rank`; it must not outlive the network.
   std::unique_ptr<Transport> transport(int rank);
 
-  // All waits of all ranks end with JobFailed and this text. Only the first reason counts.
+  // Ends all waits of all ranks with JobFailed and this text. Only the first reason counts.
   void fail(const std::string& reason);
 
  private:
@@ -36,8 +36,8 @@ class ThreadsNetwork {
 
   void throw_failure();
 
-  // Sends and receives of a rank that have no counterpart yet, oldest first. The rank also waits
-  // here for its own operations.
+  // Sends to a rank and receives by it that have no counterpart yet, oldest first. The rank also
+  // waits on this monitor for its own operations.
   struct Mailbox {
     std::list<ThreadsOperation*> sends, receives;
   };

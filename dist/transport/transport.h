@@ -33,8 +33,8 @@ class JobFailed : public SystemError {
 // What a message is about.
 enum class Tag : int { control, calibration, ring, push, pull };
 inline constexpr int kTags = 5;
-// The same tag on a channel. Operations that are under way at the same time use different channels,
-// and do not take each other's messages. A tag alone is channel 0.
+// The same tag on a channel. Concurrent operations use different channels, so that they do not take
+// each other's messages. A plain tag is on channel 0.
 inline constexpr int kChannels = 64;
 inline Tag on_channel(Tag tag, int channel) {
   require(channel >= 0 && channel < kChannels, "channel {} of {}", channel, kChannels);
@@ -53,9 +53,9 @@ struct Operation {
   Kind kind;
   int peer;  // a receive may have kAnyRank
   Tag tag;
-  std::size_t bytes;  // of the message; of a receive that is not done, the most it accepts
-  int source = -1;    // of a receive that is done: the sender
-  // Of a receive: where the message is when it is done.
+  std::size_t bytes;  // size of the message; before a receive is done, the size of its memory
+  int source = -1;    // the sender, once a receive is done
+  // Where the message is, once a receive is done.
   const std::byte* data = nullptr;
 
   std::span<const std::byte> message() const { return {data, bytes}; }
@@ -64,18 +64,18 @@ struct Operation {
   Operation(Kind k, int with, Tag what, std::size_t size)
       : kind(k), peer(with), tag(what), bytes(size) {}
 };
-// Empty, or an operation in progress. Destroying an operation that is not done cancels it: the
-// message is neither delivered nor received. That happens when a job fails.
+// Empty, or an operation in progress. Destroying an operation that is not done cancels it, and the
+// message is not delivered. That happens only when a job fails.
 using Request = std::unique_ptr<Operation>;
 
 // The state that a rank reports to others (stall.h).
 struct Sign {
   enum class State { silent, busy, waits };  // silent: it reports nothing
   State state = State::silent;
-  int waits_for = kAnyRank;  // where it waits
+  int waits_for = kAnyRank;  // if the state is `waits`
 };
 
-// How long to wait: until the stall timeout, or longer as long as others are seen to work.
+// How long to wait: until the stall timeout, or longer while other ranks work.
 enum class Patience { until_timeout, while_others_work };
 
 class Transport {
@@ -91,23 +91,23 @@ class Transport {
   virtual std::size_t bytes_in_flight() const { return 8 << 20; }
   // The ring sends no shorter segments than this, unless a share is shorter; 0: no limit.
   virtual std::size_t shortest_segment() const { return 0; }
-  // Whether ranks are threads of one process without an emulated link. They can read each other's
-  // memory then.
+  // Whether ranks can read each other's memory: they are threads of one process without an emulated
+  // link.
   virtual bool shares_memory() const { return false; }
 
   Request send(int to, Tag tag, std::span<const std::byte> bytes) {
     return send(to, tag, bytes, bytes.size());
   }
-  // The same for a message that tells the receiver where it finds so many bytes. These count as
-  // sent.
+  // The same for a message that only tells the receiver where to read `bytes` bytes. These bytes
+  // count as sent.
   Request send(int to, Tag tag, std::span<const std::byte> message, std::size_t bytes) {
     if (static_cast<int>(tag) < kTags * kChannels)
       bytes_sent_[static_cast<std::size_t>(tag) % kTags] += static_cast<std::int64_t>(bytes);
     return begin_send(to, tag, message);
   }
   virtual Request receive(int from, Tag tag, std::span<std::byte> bytes) = 0;
-  // Like receive(), but the message may stay in the sender's memory until the request is destroyed;
-  // only then is the send done. Wait for it with await().
+  // Like receive(), but the message may stay in the sender's memory until the request is destroyed.
+  // The send is done only then. Wait with await(), which keeps the request.
   virtual Request receive_in_place(int from, Tag tag, std::span<std::byte> bytes) {
     return receive(from, tag, bytes);
   }
@@ -121,43 +121,43 @@ class Transport {
   // can reach them, end with JobFailed. Any thread may call it.
   virtual void fail(const std::string& reason) = 0;
 
-  // Waits until the request is done and empties it. Returns the rank at the other end. Throws
-  // Stalled, on one rank of the job, if that takes too long.
+  // Waits until the request is done and empties it. Returns the rank at the other end. If the wait
+  // takes too long, one rank of the job throws Stalled.
   int wait(Request& request, Patience patience = Patience::until_timeout);
   // Like wait(), but keeps the request.
   void await(Request& request, Patience patience = Patience::until_timeout) {
     Request* const one[] = {&request};
     if (request) await_any(one, patience);
   }
-  // Like await(), until one of them is done.
+  // Like await(), but returns when any of the requests is done.
   void await_any(std::span<Request* const> requests, Patience patience);
 
   void send_and_wait(int to, Tag tag, std::span<const std::byte> bytes);
   int receive_and_wait(int from, Tag tag, std::span<std::byte> bytes);  // returns the sender
 
-  // Threads that help to copy and add messages, if cores are free: a single core cannot use the
-  // machine's full memory bandwidth. None by default. They must outlive the transport.
+  // Threads that help to copy and add messages, because a single core cannot use the full memory
+  // bandwidth. Null by default. They must outlive the transport.
   void set_helpers(ThreadPool* helpers) { helpers_ = helpers; }
   ThreadPool* helpers() const { return helpers_; }
 
   void set_stall_timeout(double seconds);
   double stall_timeout() const { return stall_timeout_s_; }
 
-  // Heartbeats, for stall.h. A communication thread that is idle or waits for long reports its
+  // Heartbeats, for stall.h. A communication thread that is idle or in a long wait reports its
   // rank's state once per slice.
   Clock::duration slice() const { return slice_; }
   virtual void show(const Sign& sign) = 0;
-  // Reports the state to all others and asks for theirs. `in_earnest`: this rank is about to end
-  // the job.
+  // Reports the state to all other ranks and asks for theirs. `in_earnest` means that this rank is
+  // about to end the job.
   virtual void ask(const Sign& sign, bool in_earnest) = 0;
-  // The states that ranks have reported since then, as far as they have arrived.
+  // The states that ranks have reported since then; silent for ranks without a report.
   virtual std::vector<Sign> signs(Clock::time_point since) const = 0;
   // How long answers may take.
   virtual Clock::duration answer_time() const = 0;
-  // Whether this rank should leave it to another one to end the job.
+  // Whether another rank will end the job, so that this one should not.
   virtual bool left_to_another() const = 0;
 
-  // Over all channels.
+  // Summed over all channels.
   std::int64_t bytes_sent(Tag tag) const { return bytes_sent_[static_cast<std::size_t>(tag)]; }
 
  private:

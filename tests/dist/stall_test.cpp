@@ -79,10 +79,9 @@ TEST_CASE("stall: a rank that computes for too long is named as alive") {
         },
         JobFailed);
   });
-  CHECK(
-      message ==
-      "rank 2 is alive, but the others have waited for it for 0.4 s; if it needs that long, raise "
-      "--stall-timeout");
+  CHECK(message ==
+        "rank 2 is alive, but the others have waited 0.4 s for it; if it needs longer, raise "
+        "--stall-timeout");
 }
 
 TEST_CASE("stall: ranks that wait for each other say so") {
