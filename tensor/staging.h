@@ -1,17 +1,17 @@
-// The path of a flat f32 tensor from a device to the host, through a sum or an update over the
-// network, and back. It goes in segments: while one is on the network, later ones are on their way
-// to the host and earlier ones on their way back. Where compression is asked for, the device packs
-// the values before the copy and unpacks them after it, so that fewer bytes are copied.
+// Moves a flat f32 tensor from a device to the host, where it is summed or updated over the
+// network, and back. It moves in segments: while one is on the network, later ones are copied to
+// the host and earlier ones back to the device. With compression, the device packs the values
+// before the copy and unpacks them after it, so that fewer bytes are copied.
 //
 //   device   values ──pack──▶ packed                                  packed ──unpack──▶ values
 //                                │ begin()                              ▲
 //                                ▼                                      │ put(segment, bytes)
-//   host                  wait(segment) ──▶ packed(segment) ──▶ bytes: there or anywhere else
+//   host                  wait(segment) ──▶ packed(segment) ──▶ bytes: the same or others
 //                                            own values
 //
-// One thread at a time makes the calls, in this order: begin; finite; for each segment wait, and
-// put once its sum is final; settle, where bytes were put from elsewhere; finish. Either all
-// segments are put or none. The thread that begins may leave the rest to another one.
+// Only one thread at a time may make calls, in this order: begin(); finite(); for each segment
+// wait(), and put() once its sum is final; settle(), if bytes were put from elsewhere; finish().
+// Put either all segments or none. Another thread may take over after begin().
 #pragma once
 
 #include <algorithm>
@@ -27,10 +27,10 @@
 
 namespace tandem {
 
-// How a device packs values, to the same bits as dist/compress does on the host.
+// How a device packs values. The bits are the same as those of dist/compress on the host.
 enum class Packing { none, trunc16, quant8 };
 
-// What `count` values become, from the beginning of a block on.
+// The size of `count` packed values that begin at a block boundary.
 inline std::size_t packed_bytes(Packing packing, std::int64_t count, std::int64_t block) {
   const auto n = static_cast<std::size_t>(count);
   if (packing == Packing::none) return n * sizeof(float);
@@ -38,17 +38,17 @@ inline std::size_t packed_bytes(Packing packing, std::int64_t count, std::int64_
   return n + static_cast<std::size_t>((count + block - 1) / block) * sizeof(float);
 }
 
-// What a message carries: a stretch of blocks that lie at equal distances in a flat tensor. It may
-// begin and end within a block.
+// The content of a message: blocks at equal distances in a flat tensor. A segment may begin and end
+// within a block.
 struct Segment {
-  std::int64_t first = 0;  // element at which it begins
+  std::int64_t first = 0;  // its first element in the tensor
   std::int64_t count = 0;  // elements
-  std::int64_t step = 0;   // elements from one of its blocks to the next
+  std::int64_t step = 0;   // elements from the start of a block to the start of the next
 
   bool operator==(const Segment&) const = default;
-  // Elements before its second block.
+  // The number of elements in its first block.
   std::int64_t head(std::int64_t block) const { return std::min(count, block - first % block); }
-  // Calls f(element of the tensor, element of the segment, elements) for each contiguous run.
+  // Calls f(index in the tensor, index in the segment, count) for each contiguous run.
   template <class F>
   void for_each_run(std::int64_t block, F&& f) const {
     if (step == block) return f(first, std::int64_t{0}, count);
@@ -61,9 +61,9 @@ struct Segment {
   }
 };
 
-// Where each segment's packed bytes begin in memory that holds them one after the other; the last
-// entry is the size of all. A short block takes as much room as a whole one, so that all blocks are
-// aligned alike. A segment that begins within a block is behind the one that ends there.
+// Where each segment's packed bytes begin in memory that holds all segments; the last entry is the
+// total size. A short block takes as much room as a whole one, so that all blocks have the same
+// alignment. A segment that begins within a block directly follows the segment before it.
 inline std::vector<std::size_t> places_of(const std::vector<Segment>& segments, Packing packing,
                                           std::int64_t block) {
   std::vector<std::size_t> places;
@@ -79,13 +79,13 @@ inline std::vector<std::size_t> places_of(const std::vector<Segment>& segments, 
   return places;
 }
 
-// The packed bytes of a segment. They are contiguous, or in pieces at equal distances.
+// The packed bytes of a segment. They are contiguous or consist of pieces at equal distances.
 template <class Byte>
 struct PiecesOf {
   Byte* data = nullptr;
   std::size_t bytes = 0;  // of all pieces
   std::size_t head = 0;   // bytes of the first piece
-  std::size_t piece = 0;  // of the others; the last one may be shorter
+  std::size_t piece = 0;  // bytes of the other pieces; the last one may be shorter
   std::size_t step = 0;   // from the end of a piece to the end of the next
 
   PiecesOf() = default;
@@ -98,14 +98,14 @@ struct PiecesOf {
   operator PiecesOf<const Byte>() const { return {data, bytes, head, piece, step}; }  // NOLINT
 
   bool contiguous() const { return bytes <= head; }
-  // So many bytes from byte `first` on. They lie in one piece.
+  // Bytes first … first+size-1, which must lie in one piece.
   std::span<Byte> at(std::size_t first, std::size_t size) const {
     if (first < head || contiguous()) return {data + first, size};
     const std::size_t behind = first - head;
     return {data + head + behind / piece * step + (step - piece) + behind % piece, size};
   }
   std::span<Byte> whole() const {
-    require(contiguous(), "bytes in pieces were taken for contiguous ones");
+    require(contiguous(), "the packed bytes are in pieces, not contiguous");
     return {data, bytes};
   }
 };
@@ -118,26 +118,28 @@ class Staging {
 
   enum class Fill { from_values, by_host };
 
-  // From `ready` on, the values may be read and written. The segments cover them; they come to the
-  // host in this order, or the host fills all of them itself. They must outlive finish().
+  // The values may be read and written after `ready`. The segments cover all values. They are
+  // copied to the host in this order, unless the host fills them itself (by_host). Values and
+  // segments must stay alive until finish().
   virtual void begin(const Tensor& values, const EventPtr& ready,
                      const std::vector<Segment>& segments, Fill fill = Fill::from_values) = 0;
-  // Whether all values that come are numbers. Known before the first segment is there.
+  // Whether all values are finite. Does not wait for a copy to the host.
   virtual bool finite() = 0;
-  // The values as begin() got them, for messages. To be called before anything is put.
+  // The values as begin() got them, for error messages. Call it before the first put().
   virtual std::vector<float> values() = 0;
 
   // Waits until this segment's values are on the host.
   virtual void wait(std::size_t segment) = 0;
-  // Its packed bytes: to be read and written between wait() and put(), to be read until finish().
+  // Its packed bytes. The caller may write them between wait() and put(), and read them from wait()
+  // until finish().
   virtual Pieces packed(std::size_t segment) = 0;
-  // The values are to become these bytes, which may lie anywhere on the host. Where that is not
-  // packed(segment), they must not change until settle().
+  // Sets the segment's values to these packed bytes, which may be anywhere in host memory. Unless
+  // they are packed(segment), they must not change before settle() returns.
   virtual void put(std::size_t segment, const ConstPieces& bytes) = 0;
-  // Waits until all that was put from elsewhere has been read.
+  // Waits until all bytes that were put from elsewhere have been read.
   virtual void settle() {}
 
-  // The event after which the values are what was put. Null where they are already.
+  // Returns the event after which the values are what was put; null if they already are.
   virtual EventPtr finish() = 0;
 };
 

@@ -1,4 +1,4 @@
-// Every call of CUDA, cuBLAS and cuDNN goes through check(): a failure becomes a SystemError that
+// Calls of CUDA, cuBLAS and cuDNN go through check(). It turns a failure into a SystemError that
 // says what was being done.
 #pragma once
 

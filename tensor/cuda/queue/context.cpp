@@ -5,28 +5,28 @@ namespace tandem::cuda {
 Context::Context(int index, Precision how_precise, bool is_deterministic)
     : device(index), precision(how_precise), deterministic(is_deterministic) {
   make_current();
-  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a stream");
+  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "creating a stream");
   check(cublasLtCreate(&blas), "starting cuBLAS");
   check(cudnnCreate(&dnn), "starting cuDNN");
   check(cudnnSetStream(dnn, stream), "giving cuDNN its stream");
-  check(cudaMalloc(&workspace, kWorkspaceBytes), "taking memory for cuBLAS and cuDNN");
-  check(cudaMalloc(&queue.scratch, kScratchBytes), "taking memory for sums");
+  check(cudaMalloc(&workspace, kWorkspaceBytes), "allocating memory for cuBLAS and cuDNN");
+  check(cudaMalloc(&queue.scratch, kScratchBytes), "allocating memory for sums");
   check(cudaMemsetAsync(queue.scratch, 0, kCounters * sizeof(int), stream), "zeroing counters");
-  check(cudaMalloc(&step_key, sizeof *step_key), "taking memory for a random key");
+  check(cudaMalloc(&step_key, sizeof *step_key), "allocating memory for a random key");
   queue.stream = stream;
   check(cudaDeviceGetAttribute(&queue.multiprocessors, cudaDevAttrMultiProcessorCount, device),
-        "asking for multiprocessors");
+        "querying the number of multiprocessors");
 }
 
 void Context::refuse_while_recording(const std::string& what) const {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  check(cudaStreamIsCapturing(stream, &status), "asking for a recording");
+  check(cudaStreamIsCapturing(stream, &status), "querying whether a step is being recorded");
   if (status != cudaStreamCaptureStatusNone)
     throw SystemError(
-        "a step is being recorded that has not run before: no algorithm is chosen for {}", what);
+        "a step is being recorded before its first run: no algorithm has been chosen for {}", what);
 }
 
-// Nothing can be done about a failure here.
+// Ignores failures: nothing can be done about them here.
 Context::~Context() {
   cudaSetDevice(device);
   cudaStreamSynchronize(stream);

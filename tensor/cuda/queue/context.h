@@ -1,4 +1,4 @@
-// What a worker has of a GPU: streams, handles and scratch memory of its own.
+// A worker's use of a GPU: its own stream, library handles and scratch memory.
 #pragma once
 
 #include <cstddef>
@@ -19,10 +19,11 @@ class Context {
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  // CUDA remembers the device per thread: to be called on every thread that uses this context.
+  // CUDA remembers the device per thread, so every thread that uses this context must call this.
   void make_current() const { check(cudaSetDevice(device), "choosing a device"); }
 
-  // Work that is being recorded does not run, so that nothing can be measured.
+  // Throws SystemError while a step is being recorded: recorded work does not run, so algorithms
+  // cannot be measured.
   void refuse_while_recording(const std::string& what) const;
 
   const int device;
@@ -32,13 +33,14 @@ class Context {
   cudaStream_t stream = nullptr;  // all computation, in order
   cublasLtHandle_t blas = nullptr;
   cudnnHandle_t dnn = nullptr;  // bound to `stream`
-  Queue queue;                  // of `stream`, for our own kernels
+  Queue queue;                  // `stream`, for our own kernels
 
-  // For libraries, on `stream`. Measuring algorithms may use all of it, and so may each call.
+  // Workspace for cuBLAS and cuDNN, used on `stream`. Every call may use all of it, also while
+  // algorithms are measured.
   static constexpr std::size_t kWorkspaceBytes = std::size_t{256} << 20;
   void* workspace = nullptr;
 
-  std::uint64_t* step_key = nullptr;  // of the step's random numbers
+  std::uint64_t* step_key = nullptr;  // key of the step's random numbers
 };
 
 inline Type type_of(const Tensor& x) {

@@ -1,5 +1,5 @@
-// Events of CUDA's streams. A thread that waits for one looks now and then for a moment, since most
-// pass soon and to be woken takes long, and then sleeps.
+// Events of CUDA streams. A thread that waits for one polls it for about 1 ms before it sleeps,
+// because most events pass soon and waking a thread takes long.
 #pragma once
 
 #include <array>
@@ -17,27 +17,27 @@ namespace tandem::cuda {
 
 class CudaEvent : public Event {
  public:
-  // Of the device that is current.
+  // Belongs to the current device.
   explicit CudaEvent(Timing timing = Timing::off) {
     const unsigned flags =
         cudaEventBlockingSync | (timing == Timing::off ? cudaEventDisableTiming : cudaEventDefault);
-    check(cudaEventCreateWithFlags(&event_, flags), "making an event");
+    check(cudaEventCreateWithFlags(&event_, flags), "creating an event");
   }
   ~CudaEvent() override { cudaEventDestroy(event_); }
   CudaEvent(const CudaEvent&) = delete;
   CudaEvent& operator=(const CudaEvent&) = delete;
 
-  // In a recording, every replay passes the event anew.
+  // With `in_recording`, every replay of the recording records the event again.
   void record(cudaStream_t stream, bool in_recording = false) {
     check(cudaEventRecordWithFlags(event_, stream,
                                    in_recording ? cudaEventRecordExternal : cudaEventRecordDefault),
           "recording an event");
   }
-  // What is queued on the stream from now on waits for this event.
+  // Work queued on the stream from now on waits for this event.
   void hold_back(cudaStream_t stream) const {
     check(cudaStreamWaitEvent(stream, event_, 0), "waiting for an event on the GPU");
   }
-  // The same for an event that is one of CUDA's or null.
+  // The same for an event that is a CudaEvent or null.
   static void let_wait(cudaStream_t stream, const EventPtr& event) {
     if (event) static_cast<const CudaEvent&>(*event).hold_back(stream);
   }
@@ -45,7 +45,7 @@ class CudaEvent : public Event {
   void wait() const override {
     using Time = std::chrono::steady_clock;
     constexpr int kLooks = 50;
-    constexpr auto kPause = std::chrono::microseconds(20);  // whoever asks holds up the others
+    constexpr auto kPause = std::chrono::microseconds(20);  // a query delays other threads
     cudaError_t status = cudaEventQuery(event_);
     for (int look = 0; look < kLooks && status == cudaErrorNotReady; ++look) {
       for (const auto next = Time::now() + kPause; Time::now() < next;) std::this_thread::yield();
@@ -66,10 +66,10 @@ class CudaEvent : public Event {
   cudaEvent_t event_ = nullptr;
 };
 
-// Events to be used again: to make one takes longer than to record it.
+// Reuses events, because creating one takes longer than recording it.
 class EventPool : public std::enable_shared_from_this<EventPool> {
  public:
-  // It comes back when the last handle goes, on any thread.
+  // The event returns to the pool when its last handle is destroyed, on any thread.
   std::shared_ptr<CudaEvent> take(Event::Timing timing) {
     std::unique_ptr<CudaEvent> event;
     {

@@ -3,7 +3,7 @@
 namespace tandem::cuda {
 
 CudaFeed::CudaFeed(Context& context, const ByteScale& scale) : context_(context) {
-  check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream");
+  check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "creating a stream");
   scale_ = copied(scale.scale);
   offset_ = copied(scale.offset);
 }
@@ -12,7 +12,7 @@ void* CudaFeed::copied(const std::vector<float>& values) const {
   if (values.empty()) return nullptr;
   void* data = nullptr;
   const std::size_t bytes = values.size() * sizeof(float);
-  check(cudaMalloc(&data, bytes), "taking memory for a scale");
+  check(cudaMalloc(&data, bytes), "allocating memory for a scale");
   check(cudaMemcpyAsync(data, values.data(), bytes, cudaMemcpyHostToDevice, stream_),
         "copying a scale");
   check(cudaStreamSynchronize(stream_), "copying a scale");
@@ -32,7 +32,7 @@ CudaFeed::~CudaFeed() {
 void CudaFeed::bring(std::span<const Move> moves) {
   Slot& slot = slots_[next_];
   next_ = (next_ + 1) % slots_.size();
-  slot.arrived.wait();  // of two batches ago: its memory on the host is free
+  slot.arrived.wait();  // the copy of two batches ago; then its host memory is free
   slot.parts.resize(moves.size());
   slot.consumed.hold_back(stream_);
   for (std::size_t i = 0; i < moves.size(); ++i) {
@@ -51,10 +51,10 @@ void CudaFeed::bring(std::span<const Move> moves) {
 
 void CudaFeed::grow(Slot& slot, Part& part, std::size_t bytes) {
   slot.consumed.wait();
-  check(cudaFree(part.data), "giving back memory for a batch");
+  check(cudaFree(part.data), "freeing memory of a batch");
   part.data = nullptr;
   part.bytes = 0;
-  check(cudaMalloc(&part.data, bytes), "taking memory for a batch");
+  check(cudaMalloc(&part.data, bytes), "allocating memory for a batch");
   part.bytes = bytes;
 }
 

@@ -9,8 +9,8 @@
 
 namespace tandem::cuda {
 
-// Copies on a stream of its own into one of two slots, so that a batch travels while the one before
-// it is computed with; from there it goes to its place when the compute stream gets there.
+// Copies batches on its own stream into one of two slots, so that a batch is copied while the
+// previous one is computed. The compute stream then moves it from the slot to its place.
 class CudaFeed : public Feed {
  public:
   CudaFeed(Context& context, const ByteScale& scale);
@@ -22,7 +22,7 @@ class CudaFeed : public Feed {
 
  private:
   struct Part {
-    Tensor host;  // kept until it has arrived
+    Tensor host;  // kept alive until it is copied
     void* data = nullptr;
     std::size_t bytes = 0;
   };

@@ -35,7 +35,8 @@ double microseconds(cudaStream_t stream, FunctionRef<void()> work) {
   work();  // loads kernels, which must not happen while a graph is recorded
   Stopwatch stopwatch(stream);
   const double once = 1e6 * stopwatch.seconds(work);
-  // Short kernels run faster than the host can launch them one by one.
+  // Short kernels take less time than the host needs to launch them, so a graph launches several at
+  // once.
   const int times =
       std::clamp(static_cast<int>(kMicrosecondsPerGraph / std::max(once, 1.0)), 1, kMostPerGraph);
   CudaRecording graph(stream, [&] {
@@ -55,7 +56,7 @@ float milliseconds(cudaStream_t stream, FunctionRef<void()> work, float best) {
   work();
   float shortest = std::numeric_limits<float>::infinity();
   for (int run = 0; run < kRuns && !(shortest > kHopeless * best && run > 0); ++run) {
-    work();  // keeps the GPU busy while the work that counts is queued
+    work();  // keeps the GPU busy while the measured work is queued
     shortest = std::min(shortest, static_cast<float>(1e3 * stopwatch.seconds(work)));
   }
   return shortest;

@@ -1,4 +1,4 @@
-// A CUDA graph: work that was captured from a stream, to be launched as one.
+// A CUDA graph: work captured from a stream, which is then launched as a unit.
 #pragma once
 
 #include "base/function_ref.h"
@@ -9,9 +9,9 @@ namespace tandem::cuda {
 
 class CudaRecording : public Recording {
  public:
-  // What `work` queues on `stream`, without running it.
+  // Records what `work` queues on `stream`, without running it.
   CudaRecording(cudaStream_t stream, FunctionRef<void()> work) : stream_(stream) {
-    // Relaxed: memory may be allocated meanwhile, here and by other workers.
+    // Relaxed, so that this thread and other workers may allocate memory during the capture.
     check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), "beginning to record");
     cudaGraph_t graph = nullptr;
     try {

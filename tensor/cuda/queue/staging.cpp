@@ -5,17 +5,18 @@
 namespace tandem::cuda {
 namespace {
 
-constexpr std::size_t kCopyBytes = 4 << 20;  // 80 µs to the host
-constexpr std::size_t kAhead = 4;            // copies
+constexpr std::size_t kCopyBytes = 4 << 20;  // takes 80 µs
+constexpr std::size_t kAhead = 4;            // copies queued ahead
 
 }  // namespace
 
-// Small kernels between long ones of the computation: they go first.
+// High priority, so that these short kernels run before the long ones of the computation.
 CudaStaging::Stream CudaStaging::make_stream() {
   int least = 0, greatest = 0;
-  check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking for priorities");
+  check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "querying stream priorities");
   cudaStream_t stream = nullptr;
-  check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest), "making a stream");
+  check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest),
+        "creating a stream");
   return Stream(stream);
 }
 
@@ -23,14 +24,14 @@ template <class T>
 std::unique_ptr<T[], CudaStaging::FreeHost> CudaStaging::pinned(std::size_t count) {
   void* memory = nullptr;
   check(cudaHostAlloc(&memory, std::max<std::size_t>(1, count) * sizeof(T), cudaHostAllocPortable),
-        "taking pinned memory");
+        "allocating pinned memory");
   return std::unique_ptr<T[], FreeHost>(static_cast<T*>(memory));
 }
 
 template <class T>
 std::unique_ptr<T[], CudaStaging::FreeDevice> CudaStaging::on_device(std::size_t count) {
   void* memory = nullptr;
-  check(cudaMalloc(&memory, std::max<std::size_t>(1, count) * sizeof(T)), "taking memory");
+  check(cudaMalloc(&memory, std::max<std::size_t>(1, count) * sizeof(T)), "allocating memory");
   return std::unique_ptr<T[], FreeDevice>(static_cast<T*>(memory));
 }
 
@@ -59,7 +60,7 @@ CudaStaging::~CudaStaging() {
 void CudaStaging::begin(const Tensor& values, const EventPtr& ready,
                         const std::vector<Segment>& segments, Fill fill) {
   require(values.dtype() == Dtype::f32 && values.count() == count_,
-          "{} values of {} cannot go through memory for {} of f32", values.count(),
+          "got {} values of type {}; this staging is for {} of type f32", values.count(),
           name_of(values.dtype()), count_);
   context_.make_current();
   values_ = values;
@@ -74,7 +75,7 @@ void CudaStaging::begin(const Tensor& values, const EventPtr& ready,
   CudaEvent::let_wait(out_.get(), ready);
   CudaEvent::let_wait(back_.get(), ready);
   if (fill == Fill::by_host) {
-    if (last_) last_->wait();  // the host may write at once
+    if (last_) last_->wait();  // the caller may write host memory at once
     return;
   }
   CudaEvent::let_wait(out_.get(), last_);
@@ -82,7 +83,7 @@ void CudaStaging::begin(const Tensor& values, const EventPtr& ready,
   copy_to_host(kAhead);
 }
 
-// Once for the same segments. No kernel may be reading the order of before.
+// Needed only if the segments change. Waits until no kernel reads the old order.
 void CudaStaging::lay_out(const std::vector<Segment>& segments) {
   segments_ = segments;
   places_ = places_of(segments, packing_, block_);
@@ -103,7 +104,7 @@ void CudaStaging::lay_out(const std::vector<Segment>& segments) {
     });
   }
   require(std::ssize(order) == (count_ + block_ - 1) / block_,
-          "segments of {} blocks for {} values", order.size(), count_);
+          "segments cover {} blocks, but there are {} values", order.size(), count_);
   check(cudaStreamSynchronize(out_.get()), "waiting for the GPU");
   check(cudaStreamSynchronize(back_.get()), "waiting for the GPU");
   check(cudaMemcpy(order_.get(), order.data(), order.size() * sizeof(std::int32_t),
@@ -123,7 +124,7 @@ void CudaStaging::copy_to_host(std::size_t groups) {
   }
 }
 
-// Segments that follow each other on the host as on the GPU go in one copy.
+// Segments that are adjacent both on the host and on the GPU are copied together.
 void CudaStaging::copy_back(const Group& group) {
   for (std::size_t begin = group.first, end = 0; begin < group.last; begin = end) {
     end = begin + 1;
@@ -140,7 +141,7 @@ void CudaStaging::copy_back(const Group& group) {
   }
 }
 
-// Packs all values, and finds out whether they are finite.
+// Packs all values and checks whether they are finite.
 void CudaStaging::pack() {
   const Queue on = queue(out_);
   int* not_finite = not_finite_.get();
@@ -162,7 +163,7 @@ void CudaStaging::pack() {
 }
 
 bool CudaStaging::finite() {
-  context_.make_current();  // for all that follows: begin() may have been called by another thread
+  context_.make_current();  // for all later calls: another thread may have called begin()
   packed_all_.wait();
   return not_finite_[0] == 0;
 }
@@ -181,7 +182,7 @@ void CudaStaging::wait(std::size_t segment) {
   if (group < arrived_) return;
   copy_to_host(group + 1 + kAhead);
   groups_[group].arrived.wait();
-  arrived_ = group + 1;  // and all before it
+  arrived_ = group + 1;  // earlier groups have arrived, too
 }
 
 Pieces CudaStaging::packed(std::size_t segment) {
@@ -206,7 +207,7 @@ void CudaStaging::settle() {
 
 EventPtr CudaStaging::finish() {
   if (put_) unpack();
-  const auto event = events_->take(Event::Timing::off);  // the last may not be waited for yet
+  const auto event = events_->take(Event::Timing::off);  // the last one may still be in use
   event->record(back_.get());
   last_ = event;
   values_ = Tensor();
@@ -233,7 +234,7 @@ BlockOrder CudaStaging::blocks() const {
   return {.order = order_.get(), .count = count_, .block = block_};
 }
 
-// Without scratch memory, which packing does not need: the one of the context is the computation's.
+// Without scratch memory: packing needs none, and the computation uses the context's.
 Queue CudaStaging::queue(const Stream& stream) const {
   return {.stream = stream.get(), .multiprocessors = context_.queue.multiprocessors};
 }

@@ -1,25 +1,25 @@
-// The path of gradients and weights between a GPU and pinned memory of the host, while the GPU
-// computes: one stream packs and copies to the host, another one copies back and unpacks.
+// Moves gradients and weights between a GPU and pinned host memory while the GPU computes. One
+// stream packs and copies to the host, another copies back and unpacks.
 //
-// All values are packed by one kernel, and unpacked by one: either takes far less time than their
-// copy, and the host has less to queue. Packed blocks lie in the order in which the host needs
-// them, on the GPU and on the host, so that every segment is contiguous. Segments are copied in
-// groups of neighbours, because to queue a copy takes the host as long as some 100 KB take to be
-// copied.
+// One kernel packs all values, and one unpacks them. Each takes far less time than the copy, and
+// one kernel is quick to queue. On the GPU and on the host, packed blocks lie in the order in which
+// the host needs them, so every segment is contiguous. Adjacent segments are copied in groups,
+// because queueing a copy takes as long as copying about 100 KB.
 //
-// Only a few copies to the host are queued ahead of those that have been waited for: a GPU copies
-// in the order of the queue, and where several workers share it none of them may keep the others
-// from their first segments until all of its own are there.
+// Only a few copies to the host are queued ahead. A GPU makes copies in the order of queueing. If
+// several workers share it, one that queued all of its copies would delay the first segments of the
+// others.
 //
-// Who may touch which memory, and when:
-//   - values: read from `ready` on, by packing. Unpacking writes them, behind the last copy back,
-//     and so after the host has seen all of them arrive.
-//   - packed values on the GPU: a segment is overwritten by its sum when the host has seen it
-//     arrive. The next begin() overwrites all of them.
-//   - packed values on the host: a segment belongs to the host from wait() to put(). Then a copy
-//     reads it; what the next begin() queues waits for that, and begin() itself where the host is
-//     to fill it. Other workers may read it from put() on; the sum that lets them waits for them.
-//   - bytes that are put from elsewhere: a copy reads them until settle() has returned.
+// These rules order all accesses to memory:
+//   - Values: packing reads them after `ready`. Unpacking writes them after the last copy back, so
+//     the host has already seen all of them arrive.
+//   - Packed values on the GPU: the sum overwrites a segment after the host has seen it arrive. The
+//     next begin() overwrites all segments.
+//   - Packed values on the host: a segment belongs to the host from wait() to put(). Then a copy
+//     reads it. The copies that the next begin() queues wait for that; if the host fills the
+//     segments, begin() itself waits. Other workers may read a segment after put(), and the
+//     all-reduce waits until they have done so.
+//   - Bytes that were put from elsewhere: a copy reads them until settle() returns.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -36,7 +36,8 @@ namespace tandem::cuda {
 
 class CudaStaging : public Staging {
  public:
-  // For tensors of `count` values. The context must outlive it, and its device is current.
+  // For tensors of `count` values. The context must outlive this object, and its device must be
+  // current.
   CudaStaging(const Context& context, Packing packing, std::int64_t count, std::int64_t block);
   ~CudaStaging() override;
 
@@ -72,7 +73,7 @@ class CudaStaging : public Staging {
   void lay_out(const std::vector<Segment>& segments);
   BlockOrder blocks() const;
   void pack();
-  void copy_to_host(std::size_t groups);  // so many, if they are not queued yet
+  void copy_to_host(std::size_t groups);  // queues copies up to this number of groups
   void unpack();
 
   const Context& context_;
@@ -88,21 +89,21 @@ class CudaStaging : public Staging {
   std::vector<Segment> segments_;
   std::vector<std::size_t> places_;  // of the segments, in packed_ and host_
   struct Group {
-    std::size_t first = 0, last = 0;  // segments; `last` is behind it
-    std::size_t to_put = 0;           // segments
+    std::size_t first = 0, last = 0;  // segments first … last-1
+    std::size_t to_put = 0;           // segments not put yet
     CudaEvent arrived;
   };
   void copy_back(const Group& group);
 
-  std::deque<Group> groups_;  // in the order in which they come to the host
-  // So many; of them, on their way to the host; known to be there.
+  std::deque<Group> groups_;  // in the order in which they are copied to the host
+  // Numbers of groups: in use, queued for copying to the host, and known to have arrived.
   std::size_t used_ = 0, queued_ = 0, arrived_ = 0;
-  std::vector<std::size_t> group_of_;   // segments
-  std::vector<const std::byte*> from_;  // segments that were put
+  std::vector<std::size_t> group_of_;   // by segment
+  std::vector<const std::byte*> from_;  // by segment: the bytes that were put
   bool put_ = false, from_elsewhere_ = false;
   CudaEvent packed_all_, settled_;
   std::shared_ptr<EventPool> events_ = std::make_shared<EventPool>();
-  EventPtr last_;  // behind all that was put; null before the first time
+  EventPtr last_;  // after the last unpacking; null before the first finish()
 };
 
 }  // namespace tandem::cuda
