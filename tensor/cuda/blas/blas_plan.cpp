@@ -26,7 +26,7 @@ void set(cublasLtMatmulPreferenceOpaque_t& preference,
         "choosing an algorithm");
 }
 
-// A row-major matrix is a column-major one, transposed.
+// A row-major matrix is the transpose of a column-major one.
 void describe_rows(cublasLtMatrixLayoutOpaque_t& layout, Type type, std::int64_t rows,
                    std::int64_t columns) {
   check(cublasLtMatrixLayoutInit(&layout, data_type(type), static_cast<std::uint64_t>(columns),
@@ -62,8 +62,8 @@ const char* name(Epilogue epilogue) {
   return "";
 }
 
-// How parts of a long sum may be put together. Sums stay f32 where the result is not; adding to
-// the result itself leaves open in which order.
+// How partial sums may be combined. If the result is not f32, they are combined in f32. Adding to
+// the result in place has no fixed order, so it is not deterministic.
 std::uint32_t reductions(const Problem& problem) {
   if (problem.result != Type::f32) return CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
   if (problem.deterministic)
@@ -110,7 +110,7 @@ std::string Algorithm::text() const {
 }
 
 // cuBLASLt is column-major and computes cᵀ = op(b)ᵀ · op(a)ᵀ: its A is our b, its B is our a, and
-// what is transposed for us is transposed for it.
+// the transposition flags are the same.
 ProductPlan::ProductPlan(const Problem& problem) : problem_(problem) {
   const Problem& p = problem_;
   const bool tf32 = p.factors == Type::f32 && p.tf32;
@@ -133,8 +133,8 @@ void ProductPlan::set_bias(const void* bias) {
 
 std::vector<Algorithm> ProductPlan::candidates(const Context& context, const Operands& operands) {
   constexpr int kMost = 16;
-  // The proposals depend on how the bias is aligned. They shall hold for every bias of the problem,
-  // so the one to look at is aligned no better than the problem says. It is not read.
+  // The proposals depend on the alignment of the bias. They must hold for every bias of the
+  // problem, so this pointer has exactly the problem's alignment. It is not read.
   constexpr std::uintptr_t kWellAligned = 256;
   set_bias(reinterpret_cast<const void*>(
       (reinterpret_cast<std::uintptr_t>(operands.bias) & ~(kWellAligned - 1)) +
@@ -154,7 +154,7 @@ std::vector<Algorithm> ProductPlan::candidates(const Context& context, const Ope
   int found = 0;
   const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
       context.blas, &product_, &b_, &a_, &c_, &c_, &preference, kMost, proposals.data(), &found);
-  // It may call a combination of types and epilogue either of these.
+  // cuBLASLt returns either for an unsupported combination of types and epilogue.
   if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE) return {};
   check(status, "choosing an algorithm");
 

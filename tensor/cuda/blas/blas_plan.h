@@ -11,12 +11,12 @@
 
 namespace tandem::cuda {
 
-// What is done in the same pass. The bias has n elements and is added to every row of c; its
-// gradient has m elements and is the sum of op(a) over k.
+// Extra work in the same pass. The bias has n elements and is added to every row of c. Its gradient
+// has m elements and is the sum of op(a) over k.
 enum class Epilogue { none, bias, bias_relu, bias_gradient };
 
-// All that the choice of an algorithm depends on, for row-major c[m, n] = op(a)[m, k] · op(b)[k,
-// n].
+// Everything that the choice of an algorithm depends on, for row-major c[m, n] = op(a)[m, k] ·
+// op(b)[k, n].
 struct Problem {
   int device;
   bool deterministic;
@@ -36,10 +36,10 @@ struct Operands {
   const void* a;
   const void* b;
   void* c;
-  const void* bias;  // or where its gradient goes; null without an epilogue
+  const void* bias;  // or the output for its gradient; null without an epilogue
 };
 
-// What a pointer may be relied on to be a multiple of, up to what any kernel can use.
+// The largest power of two that divides the address, up to the widest access of a kernel.
 std::uint32_t alignment_of(const void* pointer);
 
 struct Algorithm {
@@ -57,12 +57,13 @@ class ProductPlan {
 
   const Problem& problem() const { return problem_; }
 
-  // What cuBLASLt proposes, the most promising first; nothing if it cannot compute this at all.
+  // Algorithms that cuBLASLt proposes, the most promising first; empty if it cannot compute the
+  // product.
   std::vector<Algorithm> candidates(const Context& context, const Operands& operands);
 
   cublasStatus_t try_run(const Context& context, const Operands& operands,
                          const Algorithm& algorithm);
-  // Throws SystemError where try_run fails.
+  // Like try_run(), but throws SystemError on failure.
   void run(const Context& context, const Operands& operands, const Algorithm& algorithm);
 
  private:

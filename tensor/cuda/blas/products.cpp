@@ -15,7 +15,7 @@
 namespace tandem::cuda {
 namespace {
 
-// None: cuBLASLt cannot compute it, or not as fast as it can be done otherwise.
+// Nothing: cuBLASLt cannot compute it, or a plain product and our kernels are faster.
 using Choice = std::optional<Algorithm>;
 
 Choices<Problem, Choice>& choices() {
@@ -27,7 +27,7 @@ Choice fastest(const Context& context, ProductPlan& plan, const Operands& operan
                FunctionRef<double()> otherwise) {
   Choice best;
   for (Algorithm& candidate : plan.candidates(context, operands)) {
-    // A proposal may turn out not to fit after all.
+    // A proposed algorithm may still fail to run.
     if (plan.try_run(context, operands, candidate) != CUBLAS_STATUS_SUCCESS) continue;
     candidate.microseconds =
         microseconds(context.stream, [&] { plan.run(context, operands, candidate); });
@@ -37,7 +37,7 @@ Choice fastest(const Context& context, ProductPlan& plan, const Operands& operan
   return best;
 }
 
-// Without measuring, so that every process chooses the same.
+// Does not measure, so that every process chooses the same algorithm.
 Choice first(const Context& context, ProductPlan& plan, const Operands& operands) {
   const std::vector<Algorithm> candidates = plan.candidates(context, operands);
   return candidates.empty() ? Choice() : Choice(candidates.front());
@@ -71,7 +71,7 @@ Operands operands_of(const Matmul& product, Epilogue epilogue, const Tensor& bia
 
 }  // namespace
 
-// What this worker has met. None of its own descriptors are used by another thread.
+// The problems that this worker has met. No other thread uses these descriptors.
 struct Products::Plans {
   struct Known {
     explicit Known(const Problem& problem) : plan(problem) {}
@@ -80,7 +80,7 @@ struct Products::Plans {
   };
   std::map<Problem, std::unique_ptr<Known>> known;
 
-  // `rest` is what remains to be done after the plain product where the epilogue is not used.
+  // `rest` replaces the epilogue after a plain product.
   Known& find(const Context& context, const Matmul& product, Epilogue epilogue, const Tensor& bias,
               FunctionRef<void()> rest) {
     const Problem problem = problem_of(context, product, epilogue, bias);
@@ -107,7 +107,7 @@ struct Products::Plans {
 
     context.refuse_while_recording(problem.text());
     Tensor scratch;
-    if (product.accumulate) {  // measuring would add the product again and again
+    if (product.accumulate) {  // measuring would add the product repeatedly
       scratch = Tensor::empty(product.c.shape(), product.c.dtype(), product.c.device());
       operands.c = scratch.raw();
     }
@@ -118,13 +118,13 @@ struct Products::Plans {
     const auto otherwise = [&] {
       return alone ? plain : plain + microseconds(context.stream, rest);
     };
-    // Earlier work on the stream may wait for another worker, and that one for this choice.
+    // Earlier work on the stream may wait for another worker, which may wait for this choice.
     check(cudaStreamSynchronize(context.stream), "waiting before measuring");
     return choices().find_or_choose(problem,
                                     [&] { return fastest(context, plan, operands, otherwise); });
   }
 
-  // Whether it was done: not where the plain product and `rest` are to be preferred.
+  // Returns false, without computing anything, if the plain product and `rest` are better.
   bool run(const Context& context, const Matmul& product, Epilogue epilogue, const Tensor& bias,
            FunctionRef<void()> rest) {
     Known& way = find(context, product, epilogue, bias, rest);
@@ -141,7 +141,7 @@ Products::~Products() = default;
 void Products::multiply(const Matmul& product) {
   const Tensor& c = product.c;
   if (c.count() == 0) return;
-  if (product.a.count() == 0) {  // a sum of nothing
+  if (product.a.count() == 0) {  // an empty sum
     if (!product.accumulate) fill(context_.queue, type_of(c), c.raw(), c.count(), 0);
     return;
   }
@@ -174,7 +174,8 @@ void Products::linear_weight_gradient(const Tensor& x, const Tensor& dy, const G
     else if (!bias.accumulate)
       fill(context_.queue, Type::f32, sums, bias.tensor.count(), 0);
   };
-  // cuBLASLt does not say in which order it sums the gradient of the bias; sum_rows does.
+  // cuBLASLt does not document the order in which it sums the gradient of the bias. The order of
+  // sum_rows is fixed.
   const bool together = weight.tensor.defined() && bias.tensor.defined() && !bias.accumulate &&
                         !context_.deterministic && x.count() > 0 && dy.count() > 0;
   if (together && plans_->run(context_, product, Epilogue::bias_gradient, bias.tensor, rest))
@@ -186,7 +187,7 @@ void Products::linear_weight_gradient(const Tensor& x, const Tensor& dy, const G
 void Products::linear_data_gradient(const Tensor& dy, const Tensor& weight, const Tensor& x,
                                     bool rectified, const GradientInto& dx) {
   if (!dx.tensor.defined()) return;
-  // What dx holds already is not to be rectified.
+  // The mask must not apply to what dx already holds.
   const bool apart = rectified && dx.accumulate;
   const Tensor product =
       apart ? Tensor::empty(dx.tensor.shape(), dx.tensor.dtype(), dx.tensor.device()) : dx.tensor;

@@ -1,5 +1,5 @@
-// Matrix products by cuBLASLt, with bias, ReLU and their gradients in the epilogue. Which algorithm
-// is fastest for a shape is measured the first time it is met, and remembered.
+// Matrix products by cuBLASLt, with bias, ReLU and the gradient of the bias in the epilogue. For
+// each new shape, the fastest algorithm is measured once and remembered.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@
 
 namespace tandem::cuda {
 
-// One per worker. Factors are f32 or bf16, of one type; results are of the type of their tensor,
-// f32 or bf16; bias and its gradient are f32.
+// One per worker. Both factors are f32 or both bf16. The result's tensor is f32 or bf16. The bias
+// and its gradient are f32.
 class Products {
  public:
   explicit Products(Context& context);
@@ -22,7 +22,7 @@ class Products {
   // y[n, out] = x[n, in] · weight[out, in]ᵀ + bias[out], then ReLU if asked for.
   void linear(const Tensor& x, const Tensor& weight, const Tensor& bias, bool relu,
               const Tensor& y);
-  // dweight = dyᵀ·x and dbias = Σ_n dy, in one product where that can be; dbias may be undefined.
+  // dweight = dyᵀ·x and dbias = Σ_n dy, in one product if possible. Either may be undefined.
   void linear_weight_gradient(const Tensor& x, const Tensor& dy, const GradientInto& weight,
                               const GradientInto& bias);
   // dx = dy·weight; with `rectified`, 0 where x is not above 0.
