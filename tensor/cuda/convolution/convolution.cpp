@@ -16,7 +16,7 @@ namespace tandem::cuda {
 struct Convolutions::Plans {
   struct Ready {
     ConvolutionForm form;
-    std::optional<dnn::EnginePlan> plan;  // unless the form is unrolled
+    std::optional<dnn::EnginePlan> plan;  // nothing if the form is unrolled
     std::string text;
   };
 
@@ -47,11 +47,11 @@ void Convolutions::Plans::launch(const ConvolutionCall& call, const ConvolutionF
   });
 }
 
-// Leaves the plan of what was chosen in `plan`.
+// Stores the plan of the choice in `plan`.
 ConvolutionChoice Convolutions::Plans::choose(const ConvolutionCall& call,
                                               std::optional<dnn::EnginePlan>& plan) {
   ConvolutionCall trial = call;
-  if (call.accumulate) {  // the output must survive the trials
+  if (call.accumulate) {  // the trials must not change the output
     trial.accumulate = false;
     trial.output() =
         Tensor::empty(trial.output().shape(), trial.output().dtype(), trial.output().device());
@@ -76,7 +76,8 @@ ConvolutionChoice Convolutions::Plans::choose(const ConvolutionCall& call,
   };
 
   std::vector<ConvolutionForm> forms = plain_forms(call);
-  // Without rounding to bf16 in between, where there are engines that do not.
+  // Some engines write an f32 filter gradient directly. Try them too, because they do not round to
+  // bf16.
   const bool rounded =
       call.direction == Direction::filter_gradient && forms.front().filter_gradient == Type::bf16;
   const auto unrounded = [](ConvolutionForm form) {
@@ -107,8 +108,8 @@ std::optional<dnn::EnginePlan> Convolutions::Plans::plan_of(const ConvolutionCal
   return dnn::plan_at(context, graph_of(call, choice.form), choice.place, choice.engine);
 }
 
-// What another worker has chosen, or an earlier process; else it is measured now. (A deterministic
-// context measures nothing.) May leave the plan in `plan`.
+// Returns the choice of another worker or of an earlier process, or else measures now. (A
+// deterministic context measures nothing.) May store the plan in `plan`.
 ConvolutionChoice Convolutions::Plans::known_or_chosen(const CallKey& key,
                                                        const ConvolutionCall& call,
                                                        std::optional<dnn::EnginePlan>& plan) {

@@ -1,5 +1,5 @@
-// Convolutions by cuDNN's graph API, and as products where that is faster. Which engine is fastest
-// for a shape is measured the first time it is met, and remembered.
+// Convolutions by cuDNN's graph API, or as matrix products where that is faster. For each new
+// shape, the fastest engine is measured once and remembered.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,8 @@
 
 namespace tandem::cuda {
 
-// One per worker. Tensors are f32 or bf16, all of one type, except bias and dfilter, which are f32.
+// One per worker. All tensors are f32 or all are bf16, except bias and dfilter, which are always
+// f32.
 class Convolutions {
  public:
   Convolutions(Context& context, Products& products);  // of the same context
@@ -26,7 +27,7 @@ class Convolutions {
   void filter_gradient(const Convolution& o, const Tensor& x, const Tensor& dy,
                        const Tensor& dfilter, bool accumulate);
 
-  // A line for every problem met so far: the engine chosen for it and what it takes.
+  // A line for every problem met so far, with the chosen engine and its time.
   std::string describe() const;
 
  private:

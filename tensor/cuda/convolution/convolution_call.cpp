@@ -6,8 +6,8 @@ namespace tandem::cuda {
 
 namespace {
 
-// Few channels, as those of an image, suit no fast engine: to fold pixels, or to put zeros behind
-// the channels, may pay.
+// Fast engines do not suit few channels, such as an image's. Folding pixels into channels, or
+// padding the channels with zeros, may pay.
 bool can_be_folded(const ConvolutionCall& call) {
   constexpr std::int64_t kFew = 4;
   const Convolution& o = call.convolution;
@@ -19,12 +19,12 @@ std::int64_t rounded(std::int64_t count, std::int64_t unit) {
   return (count + unit - 1) / unit * unit;
 }
 
-// Channels when folded.
+// The number of channels after folding.
 std::int64_t channels_folded(const ConvolutionCall& call, std::int64_t unit) {
   return rounded(call.convolution.stride * call.convolution.stride * call.channels(), unit);
 }
 
-// Channels in 16 bytes.
+// How many channels fit into 16 bytes.
 std::int64_t widest(const ConvolutionCall& call) { return call.type() == Type::bf16 ? 8 : 4; }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A call of a convolution, and the forms in which it can be computed.
+// A convolution call, and the forms in which it can be computed.
 #pragma once
 
 #include <array>
@@ -14,7 +14,8 @@ namespace tandem::cuda {
 
 using dnn::Direction;
 
-// A call of one of the three functions. The output is x, filter or y, as the direction says.
+// A call of one of the three functions of Convolutions. The direction determines whether x, filter
+// or y is the output.
 struct ConvolutionCall {
   Direction direction;
   Convolution convolution;
@@ -27,28 +28,29 @@ struct ConvolutionCall {
     if (direction == Direction::forward) return y;
     return direction == Direction::data_gradient ? x : filter;
   }
-  // An input; the activations are all of its type.
+  // One of the inputs. All activations have its type.
   const Tensor& input() const { return direction == Direction::forward ? x : y; }
   Type type() const { return type_of(input()); }
   std::int64_t channels() const { return x.size(3); }
 };
 
-// How a call is put to cuDNN, or to cuBLAS.
+// The form in which a call is passed to cuDNN or cuBLAS.
 struct ConvolutionForm {
-  std::int64_t channels = 0;         // of x and the filter, where they have fewer with zeros behind
-  bool folded = false;               // the stride's pixels are channels: see kernels.h
-  bool unrolled = false;             // folded, then a product with the matrix of all windows
+  std::int64_t channels = 0;         // of x and the filter; missing ones are filled with zeros
+  bool folded = false;               // stride² pixels become channels of one pixel: see kernels.h
+  bool unrolled = false;             // folded, then multiplied as a matrix of all windows
   bool fused = false;                // cuDNN adds the bias and applies ReLU itself
-  Type filter_gradient = Type::f32;  // what is written first; it becomes f32 afterwards
+  Type filter_gradient = Type::f32;  // the type that cuDNN writes, before it is converted to f32
 };
 
-// Those for cuDNN in which only the channels differ; what is likely to be fast comes first.
+// The forms for cuDNN without fusing, which differ in channels and folding. Forms that are likely
+// to be fast come first.
 std::vector<ConvolutionForm> plain_forms(const ConvolutionCall& call);
 
-// The form for cuBLAS, where there is one.
+// The form for cuBLAS, if there is one.
 std::optional<ConvolutionForm> unrolled_form(const ConvolutionCall& call);
 
-// How a folded form folds them.
+// How a folded form folds x and the filter.
 Fold fold_of_x(const ConvolutionCall& call, const ConvolutionForm& form);
 Fold fold_of_filter(const ConvolutionCall& call, const ConvolutionForm& form);
 
@@ -56,7 +58,7 @@ dnn::ConvolutionGraph graph_of(const ConvolutionCall& call, const ConvolutionFor
 
 std::string text_of(const ConvolutionCall& call);
 
-// All that a choice depends on, on one GPU.
+// Everything that a choice depends on, for one GPU.
 using CallKey = std::array<std::int64_t, 17>;
 
 CallKey key_of(const Context& context, const ConvolutionCall& call);

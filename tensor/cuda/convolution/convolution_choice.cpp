@@ -11,18 +11,18 @@
 namespace tandem::cuda {
 namespace {
 
-// Other GPUs, drivers and versions of cuDNN have files of their own, and so have other ways to
-// write or to choose what is in them: then the number in the name is another.
+// One file per GPU model, driver and cuDNN version. Change the number in the name when the format
+// or the selection rule changes.
 std::filesystem::path file_for(int device) {
   const std::filesystem::path folder = cache_folder();
   if (folder.empty()) return {};
   cudaDeviceProp gpu{};
-  check(cudaGetDeviceProperties(&gpu, device), "asking for the GPU's name");
+  check(cudaGetDeviceProperties(&gpu, device), "querying the GPU's name");
   std::string name = gpu.name;
   std::ranges::replace_if(
       name, [](char c) { return c == ' ' || c == '/'; }, '-');
   int driver = 0;
-  check(cudaDriverGetVersion(&driver), "asking for the driver's version");
+  check(cudaDriverGetVersion(&driver), "querying the driver's version");
   return folder /
          fmt::format("convolutions-1-{}-driver-{}-cudnn-{}.txt", name, driver, cudnnGetVersion());
 }

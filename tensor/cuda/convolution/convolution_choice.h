@@ -1,5 +1,5 @@
-// How calls of convolutions are computed, once that has been found out: remembered for all workers
-// of this process, and in a file for later ones.
+// Remembers how convolution calls are computed: in memory for all workers of this process, and in a
+// file for later processes.
 #pragma once
 
 #include <optional>
@@ -14,19 +14,19 @@ namespace tandem::cuda {
 
 struct ConvolutionChoice {
   ConvolutionForm form;
-  dnn::EnginePlace place;  // of nothing where the form is unrolled
+  dnn::EnginePlace place;  // unused if the form is unrolled
   std::string engine;
-  float milliseconds = 0;  // 0 where nothing was measured
+  float milliseconds = 0;  // 0: not measured
 };
 
 std::string text_of(const ConvolutionCall& call, const ConvolutionChoice& choice);
 
-// Those for one GPU.
+// The choices for one GPU.
 struct ConvolutionChoices {
   static ConvolutionChoices& of(int device);
   explicit ConvolutionChoices(int device);
 
-  // What an earlier process has chosen. Its engine may not be at its place any more.
+  // The choice of an earlier process. Its engine may no longer be at the same place.
   std::optional<ConvolutionChoice> recall(const CallKey& key) const;
   void keep(const CallKey& key, const ConvolutionChoice& choice);
 

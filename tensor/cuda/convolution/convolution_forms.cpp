@@ -35,7 +35,7 @@ Tensor filter_in_form(const Context& context, const ConvolutionCall& call,
                      : with_channels(context, call.filter, form.channels / call.convolution.groups);
 }
 
-// In y's type: for a bias of another, cuDNN has to compile its engines first.
+// Converts the bias to y's type. For another type, cuDNN would have to compile its engines first.
 Tensor bias_like(const Context& context, const Tensor& bias, const Tensor& y) {
   if (!bias.defined() || bias.dtype() == y.dtype()) return bias;
   const Tensor rounded = Tensor::empty(bias.shape(), y.dtype(), y.device());
@@ -43,7 +43,7 @@ Tensor bias_like(const Context& context, const Tensor& bias, const Tensor& y) {
   return rounded;
 }
 
-// For the gradient of a folded filter.
+// Memory for the gradient of a folded filter.
 Tensor empty_filter(const ConvolutionCall& call, const ConvolutionForm& form, Dtype dtype) {
   const Fold shape = fold_of_filter(call, form);
   return Tensor::empty({shape.images, shape.out_height, shape.out_width, shape.out_channels}, dtype,
@@ -129,7 +129,8 @@ void execute_unrolled(const Context& context, Products& products, const Convolut
   const auto image_bytes = static_cast<std::size_t>(pixels * columns) * bytes_of(x.dtype());
   const std::int64_t most =
       std::max<std::int64_t>(1, static_cast<std::int64_t>(most_bytes / image_bytes));
-  // Of one size but for the last: every other size is another product to choose an algorithm for.
+  // All chunks but the last have the same size, because every size needs its own choice of an
+  // algorithm.
   const std::int64_t chunks = (images + most - 1) / most, chunk = (images + chunks - 1) / chunks;
   const Tensor windows = Tensor::empty({chunk * pixels, columns}, x.dtype(), x.device());
   for (std::int64_t first = 0; first < images; first += chunk) {

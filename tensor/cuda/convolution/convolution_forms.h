@@ -9,13 +9,13 @@
 
 namespace tandem::cuda {
 
-// For forms that are not unrolled. Brings the operands into the form, calls `compute` for
-// graph_of(call, form) and brings the result into the call's.
+// For forms that are not unrolled. Converts the operands to the form, calls `compute` with the
+// operands of graph_of(call, form), and converts the result back.
 void execute(const Context& context, const ConvolutionCall& call, const ConvolutionForm& form,
              FunctionRef<void(const dnn::Operands&)> compute);
 
-// For an unrolled form. The windows are written, and multiplied, for some images after the others:
-// those whose windows take `most_bytes`, but for one image at least.
+// For an unrolled form. Works through the batch in chunks whose windows fit into `most_bytes`, at
+// least one image each.
 void execute_unrolled(const Context& context, Products& products, const ConvolutionCall& call,
                       const ConvolutionForm& form, std::size_t most_bytes = std::size_t{256} << 20);
 

@@ -8,7 +8,7 @@ namespace tandem::cuda::dnn {
 
 namespace {
 
-// Names of tensors within a graph. Those between two operations are never in memory.
+// Ids of tensors within a graph. Tensors between two operations are never in memory.
 enum Id : std::int64_t { kX = 1, kFilter, kY, kBias, kProduct, kBiased };
 
 using Sizes = std::array<std::int64_t, 4>;
@@ -21,7 +21,7 @@ cudnnDataType_t data_type(Type type) {
   return type == Type::bf16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
 }
 
-// cuDNN names sizes in the order n, c, h, w; in memory the channels are innermost.
+// cuDNN lists sizes in the order n, c, h, w. In memory the channels are innermost.
 Descriptor tensor(Id id, Type type, const Sizes& nchw, bool in_memory = true) {
   const auto [n, c, h, w] = nchw;
   const Sizes strides = {h * w * c, 1, w * c, c};
@@ -52,7 +52,7 @@ Descriptor windows(const Convolution& o) {
   return d;
 }
 
-// The same operation has other names in every direction.
+// The names of the operation's attributes depend on the direction.
 struct ConvolutionNames {
   cudnnBackendDescriptorType_t type;
   cudnnBackendAttributeName_t convolution, x, filter, y, alpha, beta;
@@ -156,7 +156,7 @@ Engine engine_of(Descriptor config) {
 
 Descriptor::Descriptor(cudnnBackendDescriptorType_t type) {
   cudnnBackendDescriptor_t made = nullptr;
-  check(cudnnBackendCreateDescriptor(type, &made), "making a descriptor");
+  check(cudnnBackendCreateDescriptor(type, &made), "creating a descriptor");
   descriptor_.reset(made);
 }
 
@@ -180,7 +180,7 @@ std::int64_t Descriptor::get_int64(cudnnBackendAttributeName_t name) const {
 
 std::vector<Descriptor> Descriptor::get_all(cudnnBackendAttributeName_t name,
                                             cudnnBackendDescriptorType_t type) const {
-  // cuDNN does not tell how many settings an engine has, only how many it can have.
+  // cuDNN does not report how many settings an engine has, only how many it can have.
   const std::int64_t room = name == CUDNN_ATTR_ENGINECFG_KNOB_CHOICES
                                 ? std::int64_t{CUDNN_KNOB_TYPE_COUNTS}
                                 : get(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, nullptr);

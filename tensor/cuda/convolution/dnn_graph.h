@@ -1,5 +1,5 @@
-// The part of cuDNN's graph API that convolutions need: what is to be computed (Graph), the ways
-// cuDNN offers to compute it (Engine), and one of them ready to run (EnginePlan).
+// The part of cuDNN's graph API that convolutions need: what to compute (Graph), cuDNN's
+// implementations of it (Engine), and one of them ready to run (EnginePlan).
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,8 @@
 
 namespace tandem::cuda::dnn {
 
-// cuDNN's handle for everything: attributes are set one by one, then it is finalized and read only.
+// cuDNN's universal handle. Its attributes are set one by one. Then it is finalized, and from then
+// on read-only.
 class Descriptor {
  public:
   Descriptor() = default;
@@ -37,16 +38,16 @@ class Descriptor {
     set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, other.get());
   }
 
-  // How many values there are; at most `room` of them are written.
+  // Writes at most `room` values and returns how many there are.
   std::int64_t get(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
                    std::int64_t room, void* values) const;
   std::int64_t get_int64(cudnnBackendAttributeName_t name) const;
-  // Descriptors are read into descriptors that exist already, all of one type.
+  // Reads an attribute that consists of descriptors of this type.
   std::vector<Descriptor> get_all(cudnnBackendAttributeName_t name,
                                   cudnnBackendDescriptorType_t type) const;
 
   void finalize();
-  bool finalize_if_supported();  // false where cuDNN cannot do what is described
+  bool finalize_if_supported();  // false if cuDNN does not support this
 
   cudnnBackendDescriptor_t get() const { return descriptor_.get(); }
 
@@ -66,10 +67,10 @@ struct ConvolutionGraph {
   std::int64_t n = 0, h = 0, w = 0, c = 0, k = 0, r = 0, s = 0;
   Type type = Type::f32;            // of the two inputs
   Type result_type = Type::f32;     // of the output
-  bool bias = false, relu = false;  // of forward, in the same pass; the bias is of y's type
+  bool bias = false, relu = false;  // in the same pass as forward; the bias has y's type
 };
 
-// Device memory of a graph's tensors or of their gradients; bias only where the graph has one.
+// Device memory of a graph's tensors or their gradients. `bias` is null if the graph has none.
 struct Operands {
   void* x = nullptr;
   void* filter = nullptr;
@@ -79,11 +80,11 @@ struct Operands {
   friend bool operator==(const Operands&, const Operands&) = default;
 };
 
-// One way to compute a graph.
+// An implementation of a graph.
 struct Engine {
   Descriptor config;
-  std::string name;    // the engine's number and its settings: different for different engines
-  unsigned notes = 0;  // bit i is set where cuDNN's numerical note i applies
+  std::string name;    // the engine's number and settings; unique
+  unsigned notes = 0;  // bit i is set if cuDNN's numerical note i applies
   bool compiled_at_runtime = false;
 
   bool has(cudnnBackendNumericalNote_t note) const { return (notes >> note & 1) != 0; }
@@ -93,7 +94,7 @@ class Graph {
  public:
   Graph(cudnnHandle_t handle, const ConvolutionGraph& convolution);
 
-  // What a heuristic advises, best first; nothing where cuDNN cannot compute the graph.
+  // The engines that a heuristic proposes, best first; empty if cuDNN cannot compute the graph.
   std::vector<Engine> engines(cudnnBackendHeurMode_t heuristic) const;
 
  private:
@@ -104,12 +105,12 @@ class Graph {
 
 class EnginePlan {
  public:
-  // Nothing where the engine cannot do it after all.
+  // Nothing if the engine does not support the graph after all.
   static std::optional<EnginePlan> build(cudnnHandle_t handle, Engine engine);
 
   const Engine& engine() const { return engine_; }
   std::int64_t workspace_bytes() const { return workspace_bytes_; }
-  // Queued on the handle's stream. The workspace has workspace_bytes().
+  // Queues on the handle's stream. The workspace must have workspace_bytes().
   cudnnStatus_t run(cudnnHandle_t handle, const Operands& operands, void* workspace);
 
  private:
@@ -118,7 +119,7 @@ class EnginePlan {
   Engine engine_;
   Descriptor plan_;
   std::int64_t workspace_bytes_ = 0;
-  // A pack of pointers cannot be changed, so it is made anew when the operands are not these.
+  // cuDNN's pack of pointers is immutable. It is rebuilt when the operands differ from these.
   Descriptor pack_;
   Operands packed_;
 };

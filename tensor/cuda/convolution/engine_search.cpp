@@ -12,16 +12,16 @@ namespace tandem::cuda::dnn {
 
 namespace {
 
-// Fast engines come early. An engine that is compiled first takes half a second, others take
-// next to nothing.
+// Fast engines come early. Compiling an engine at run time takes half a second; others are ready at
+// once.
 constexpr struct {
   cudnnBackendHeurMode_t heuristic;
   int engines;
 } kHeuristics[] = {{CUDNN_HEUR_MODE_A, 20}, {CUDNN_HEUR_MODE_B, 8}, {CUDNN_HEUR_MODE_FALLBACK, 8}};
 constexpr int kMostCompiled = 1;
 
-// f32 that goes through tensor cores is tf32. Other roundings of inputs and of sums are never asked
-// for.
+// Tensor cores round f32 inputs to tf32, so fp32 excludes them. No precision allows other roundings
+// of inputs or sums.
 bool suits(const Context& context, const Engine& engine) {
   if (engine.has(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS)) return false;
   if (engine.has(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION)) return false;
@@ -34,11 +34,11 @@ bool fits(const EnginePlan& plan) {
   return plan.workspace_bytes() <= static_cast<std::int64_t>(Context::kWorkspaceBytes);
 }
 
-// Whether the plan runs, once and to its end.
+// Runs the plan once. Returns whether it succeeds.
 bool works(Context& context, EnginePlan& plan, const Operands& operands) {
   if (!fits(plan)) return false;
   if (plan.run(context.dnn, operands, context.workspace) != CUDNN_STATUS_SUCCESS) {
-    cudaGetLastError();  // a launch that failed must not be blamed on the next one
+    cudaGetLastError();  // clears the error, so that the next call does not report it
     return false;
   }
   check(cudaStreamSynchronize(context.stream), "trying a convolution");

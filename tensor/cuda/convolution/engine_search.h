@@ -1,4 +1,4 @@
-// Finds the fastest of the engines that cuDNN has for a convolution.
+// Finds cuDNN's fastest engine for a convolution.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace tandem::cuda::dnn {
 
-// The place of an engine in what a heuristic advises for a graph: the same in every worker.
+// An engine's place among a heuristic's proposals for a graph. It is the same in every worker.
 struct EnginePlace {
   cudnnBackendHeurMode_t heuristic = CUDNN_HEUR_MODE_A;
   std::size_t index = 0;
@@ -19,18 +19,18 @@ struct EnginePlace {
 struct FoundEngine {
   EnginePlan plan;
   EnginePlace place;
-  float milliseconds = 0;  // 0 where nothing was measured
+  float milliseconds = 0;  // 0: not measured
 };
 
-// Nothing where no engine can compute the graph as precisely as the context asks for. Engines are
-// tried on the operands, whose output is overwritten. A deterministic context takes the first
-// engine that works, so that every process takes the same.
+// Returns nothing if no engine computes the graph with the context's precision. Runs engines on the
+// operands and overwrites the output. A deterministic context takes the first engine that works, so
+// that every process takes the same one.
 std::optional<FoundEngine> search_engine(Context& context, const ConvolutionGraph& convolution,
                                          const Operands& operands);
 
-// The plan of an engine that was found before. Nothing where another one is at its place now, or
-// where it does not do any more.
+// The plan of an engine that was found before. Nothing if another engine is now at its place, or if
+// it no longer works.
 std::optional<EnginePlan> plan_at(Context& context, const ConvolutionGraph& convolution,
-                                  const EnginePlace& place, const std::string& engine);
+                            const EnginePlace& place, const std::string& engine);
 
 }  // namespace tandem::cuda::dnn
