@@ -1,4 +1,4 @@
-// The same operations as dist/compress, each rounded by itself.
+// The same operations as dist/compress. Each is rounded separately, so that the bits are the same.
 #include "tensor/cuda/kernels/device.cuh"
 
 namespace tandem::cuda {
@@ -8,16 +8,16 @@ constexpr unsigned kInfinityBits = 0x7f800000U;
 
 __device__ unsigned magnitude_bits(float value) { return __float_as_uint(value) & 0x7fffffffU; }
 
-// A CUDA block has a block of values, a thread twice four neighbours.
+// A CUDA block handles a block of values. A thread handles kQuads groups of four neighbours.
 constexpr int kQuads = 2;
 constexpr int kLargestBlock = kThreads * 4 * kQuads;
 constexpr int kScaleBytes = 4;
 using Quads = float[kQuads][4];
 
-// The calling thread's quad number q begins here.
+// Where the calling thread's quad q begins.
 __device__ int quad_begin(int q) { return (q * kThreads + static_cast<int>(threadIdx.x)) * 4; }
 
-// The block of values that lies at blockIdx.x among the packed ones.
+// The values of the block at place blockIdx.x among the packed ones.
 struct Block {
   std::int64_t first;
   int count;
@@ -27,7 +27,7 @@ __device__ Block own_block(const BlockOrder& blocks) {
   return {first, static_cast<int>(min(blocks.block, blocks.count - first))};
 }
 
-// Elements that are not there are zero.
+// Elements beyond `count` are zero.
 __device__ void load_quads(const float* values, int count, Quads& loaded) {
 #pragma unroll
   for (int q = 0; q < kQuads; ++q) {
@@ -100,7 +100,8 @@ __global__ void __launch_bounds__(kThreads)
     Halves halves;
 #pragma unroll
     for (int k = 0; k < 4; ++k)
-      // A NaN may have its only set bits in the low half: it is kept a NaN by setting a high one.
+      // A NaN whose only set mantissa bits are in the low half would become infinity. Setting a
+      // high bit keeps it a NaN.
       halves.at[k] = static_cast<unsigned short>(
           __float_as_uint(loaded[q][k]) >> 16 |
           (magnitude_bits(loaded[q][k]) > kInfinityBits ? 0x0040U : 0U));
@@ -139,7 +140,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // ---- quant8 ----
-// The largest value of all threads of the block.
+// The largest value among all threads of the CUDA block.
 __device__ unsigned block_max(unsigned value) {
   __shared__ unsigned warps[kThreads / 32];
   value = __reduce_max_sync(0xffffffffU, value);
@@ -152,7 +153,7 @@ __device__ unsigned block_max(unsigned value) {
 
 __global__ void __launch_bounds__(kThreads)
     pack_quant8_kernel(const float* values, std::byte* packed, BlockOrder blocks, int* not_finite) {
-  constexpr float kSmallest = 1e-35F;  // below, one over the scale would overflow
+  constexpr float kSmallest = 1e-35F;  // below this, 1 / scale would overflow
   constexpr float kRound = 12582912.0F;
   const Block own = own_block(blocks);
   const int count = own.count;
@@ -180,7 +181,8 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
       const float value = loaded[q][k];
-      // Not all processors give a NaN the same bits, but the low ones of a given NaN stay.
+      // Processors differ in the bits of a computed NaN. But the low bits of a NaN operand survive,
+      // as on the CPU.
       const unsigned bits = finite ? __float_as_uint(__fadd_rn(__fmul_rn(value, inverse), kRound))
                             : magnitude_bits(value) > kInfinityBits ? __float_as_uint(value)
                                                                     : 0;
@@ -234,11 +236,11 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Blocks of a launch.
+// The number of CUDA blocks to launch.
 unsigned launch_of(const BlockOrder& blocks) {
   if (blocks.block <= 0 || blocks.block > kLargestBlock || blocks.block % 4 != 0)
-    throw std::runtime_error("packed blocks are a multiple of 4 and at most " +
-                             std::to_string(kLargestBlock) + " elements on a GPU");
+    throw std::runtime_error("on a GPU, a block must have a multiple of 4 and at most " +
+                             std::to_string(kLargestBlock) + " elements");
   return static_cast<unsigned>(parts(blocks.count, blocks.block));
 }
 

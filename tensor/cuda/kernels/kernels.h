@@ -1,11 +1,11 @@
-// Tandem's own CUDA kernels, one .cu file per group below. They know pointers, not tensors: nvcc
-// sees no other header of Tandem but this one and the plain structs it includes.
+// Tandem's own CUDA kernels, one .cu file per group below. They take pointers, not tensors, so nvcc
+// needs no header outside this folder.
 //
-// Every call queues its work on `on.stream` and returns. Pointers are device memory and 16-byte
-// aligned unless said. Where a group takes `Type`, activations (x, y, dy, dx) are of that type;
-// everything else is f32. Arithmetic is f32. `accumulate` adds to the output. Results are
-// deterministic: no sum depends on the order in which blocks run. Counts are elements, may be 0,
-// and may exceed 2³¹.
+// Every call queues its work on `on.stream` and returns. Unless stated otherwise, pointers are
+// device memory with 16-byte alignment. In functions with a `Type`, the activations (x, y, dy, dx)
+// have that type, and everything else is f32. Arithmetic is f32. `accumulate` adds to the output.
+// Results are deterministic: no sum depends on the order in which blocks run. Counts are elements,
+// may be 0, and may exceed 2³¹.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -17,14 +17,15 @@ namespace tandem::cuda {
 
 enum class Type { f32, bf16 };
 
-// Where kernels go. `scratch` is memory for partial sums, used by one kernel after the other.
+// Where kernels are queued. `scratch` is memory for partial sums, used by one kernel at a time.
 struct Queue {
   cudaStream_t stream = nullptr;
   int multiprocessors = 1;
   void* scratch = nullptr;  // kScratchBytes; its first kCounters ints are zero between kernels
 };
 inline constexpr std::size_t kScratchBytes = 32 << 20;
-inline constexpr int kCounters = 1024;  // for "the last block sums up"; a kernel leaves them zero
+// With these counters, the last block of a kernel detects that it is last. It resets them to zero.
+inline constexpr int kCounters = 1024;
 
 // ---- elementwise.cu ----
 void fill(const Queue& on, Type type, void* x, std::int64_t count, float value);
@@ -35,8 +36,8 @@ void relu(const Queue& on, Type type, const void* x, void* y, std::int64_t count
 void relu_gradient(const Queue& on, Type type, const void* y, const void* dy, void* dx,
                    std::int64_t count, bool accumulate);
 
-// Which elements are kept is decided bit for bit as in tensor/cpu/elementwise.cpp, where the Random
-// is that of step_key, split by `stream` (see base/random.h).
+// Keeps exactly the same elements as tensor/cpu/elementwise.cpp. The Random has the key *step_key,
+// split by `stream` (see base/random.h).
 struct Dropout {
   const std::uint64_t* step_key;  // device memory
   std::uint64_t stream;
@@ -49,14 +50,15 @@ void set_u64(const Queue& on, std::uint64_t* to, std::uint64_t value);
 // ---- conversions.cu ----
 void cast(const Queue& on, Type from_type, const void* from, Type to_type, void* to,
           std::int64_t count);
-// rows of `from_columns` become rows of `to_columns`: cut off, or followed by zeros. Any alignment.
+// Rows of `from_columns` become rows of `to_columns`: they are cut off or padded with zeros. Any
+// alignment.
 void resize_rows(const Queue& on, Type from_type, const void* from, std::int64_t from_columns,
                  Type to_type, void* to, std::int64_t to_columns, std::int64_t rows,
                  bool accumulate);
 // to (f32) = or += from.
 void add_to_f32(const Queue& on, Type from_type, const void* from, float* to, std::int64_t count,
                 bool accumulate);
-// y[r, c] = x[r, c]·scale[c] + offset[c], rounded after either, as data/loader.cpp does it.
+// y[r, c] = x[r, c]·scale[c] + offset[c], rounded after each operation as in data/loader.cpp.
 void scale_bytes(const Queue& on, const std::uint8_t* x, const float* scale, const float* offset,
                  std::int64_t channels, Type type, void* y, std::int64_t count);
 
@@ -65,8 +67,8 @@ void add_bias(const Queue& on, Type type, const float* bias, void* y, std::int64
               std::int64_t columns);
 void sum_rows(const Queue& on, Type type, const void* x, float* sums, std::int64_t rows,
               std::int64_t columns, bool accumulate);
-// masked = dy where y > 0, else 0 (may be dy itself); sums[c] = Σ_r masked[r, c]. `sums` may be
-// null.
+// masked = dy where y > 0, else 0; sums[c] = Σ_r masked[r, c]. `masked` may be dy, and `sums` may
+// be null.
 void relu_bias_gradient(const Queue& on, Type type, const void* y, const void* dy, void* masked,
                         float* sums, std::int64_t rows, std::int64_t columns, bool accumulate);
 
@@ -79,7 +81,7 @@ void softmax_cross_entropy_gradient(const Queue& on, Type type, const float* pro
                                     const std::int32_t* labels, std::int64_t rows,
                                     std::int64_t classes, float smoothing, float scale,
                                     const float* dloss, void* dlogits, bool accumulate);
-// *correct = rows whose largest logit (the first of equals) is at the label.
+// *correct = number of rows whose largest logit (the first of equals) is at the label.
 void count_correct(const Queue& on, Type type, const void* logits, const std::int32_t* labels,
                    std::int64_t rows, std::int64_t classes, std::int64_t* correct);
 
@@ -88,7 +90,7 @@ struct SgdRates {
   float rate, momentum, weight_decay;
   bool nesterov;
 };
-// As Backend::sgd in one pass; `low` (bf16) becomes the value's copy, or is null.
+// Backend::sgd in one pass. `low` becomes a bf16 copy of the value, or is null.
 void sgd(const Queue& on, const SgdRates& rates, const float* gradient, float* momentum,
          float* value, void* low, std::int64_t count);
 
@@ -105,7 +107,7 @@ void max_pool_gradient(const Queue& on, Type type, const PoolShape& shape,
 void average_pool(const Queue& on, Type type, const PoolShape& shape, const void* x, void* y);
 void average_pool_gradient(const Queue& on, Type type, const PoolShape& shape, const void* dy,
                            void* dx, bool accumulate);
-// window, stride and padding are not used.
+// These ignore window, stride and padding.
 void adaptive_average_pool(const Queue& on, Type type, const PoolShape& shape, const void* x,
                            void* y);
 void adaptive_average_pool_gradient(const Queue& on, Type type, const PoolShape& shape,
@@ -128,7 +130,7 @@ void response_norm_gradient(const Queue& on, Type type, const ResponseNorm& norm
                             bool accumulate);
 
 // ---- batch_statistics.cu ----
-// Statistics of x[rows, channels] per channel; running ones may be null.
+// Statistics of x[rows, channels] per channel. The running ones may be null.
 struct BatchStatistics {
   float epsilon;
   float* mean;
@@ -149,14 +151,14 @@ struct ChannelNorm {
   NormAfter after;
 };
 // y = z, relu(z) or relu(z + residual), z = (x - mean)·inverse_deviation·weight + bias. With
-// add_relu, bit i % 8 of mask[i / 8] tells whether element i of y is above 0, or NaN; mask may be
+// add_relu, bit i % 8 of mask[i / 8] is set if element i of y is above 0 or NaN. `mask` may be
 // null.
 void channel_norm(const Queue& on, Type type, const ChannelNorm& norm, const void* x,
                   const void* residual, void* y, std::uint8_t* mask, std::int64_t rows,
                   std::int64_t channels);
-// The gradient where mean and inverse_deviation are x's own. The gradient of y is dy, or dy + more
-// where `more` is not null. Outputs are null where nobody wants them. dresidual (add_relu) and dx
-// do not overlap each other or an input.
+// The gradient if mean and inverse_deviation were computed from x. The gradient of y is dy, or dy +
+// more if `more` is not null. Outputs that are not needed are null. dresidual (for add_relu) and dx
+// must not overlap each other or an input.
 struct ChannelNormGradients {
   void* dx;
   bool dx_accumulate;
@@ -173,39 +175,39 @@ void channel_norm_gradient(const Queue& on, Type type, const ChannelNorm& norm, 
                            std::int64_t channels);
 
 // ---- fold.cu ----
-// A window that moves by `factor` pixels over few channels is one that moves by 1 over folded
-// pixels: factor² neighbours become the channels of one pixel. Of images and filters alike,
+// A convolution with stride `factor` over few channels equals one with stride 1 over folded pixels:
+// factor² neighbours become the channels of one pixel. For images and filters,
 //   folded[n, i, j, (a·factor + b)·channels + c] = x[n, row, column, c]
-// with row = i·factor + a - padding and column = j·factor + b - padding; and 0 where x has no such
-// pixel, and in the channels from factor²·channels on.
+// with row = i·factor + a - padding and column = j·factor + b - padding. It is 0 where x has no
+// such pixel, and in channels from factor²·channels on.
 struct Fold {
   std::int64_t images, height, width, channels;  // of x
   std::int64_t factor, padding;
-  std::int64_t out_height, out_width, out_channels;  // of what is folded; 16 bytes or a multiple
+  std::int64_t out_height, out_width, out_channels;  // of `folded`; a pixel: a multiple of 16 bytes
 };
 void fold(const Queue& on, Type type, const Fold& shape, const void* x, void* folded);
-// Back, to f32, for a fold in which every pixel of x has a place.
+// The inverse, to f32, for a fold that contains every pixel of x.
 void unfold(const Queue& on, Type type, const Fold& shape, const void* folded, float* x,
             bool accumulate);
 
 // ---- unroll.cu ----
-// The windows of every pixel of an image, moved by 1 and without padding, as the rows of a matrix:
+// Writes all windows of an image, with stride 1 and without padding, as the rows of a matrix:
 //   windows[n, i, j, u, v, c] = x[n, i + u, j + v, c]
 struct Windows {
-  std::int64_t images, height, width, channels;  // of x; the channels take 16 bytes or a multiple
+  std::int64_t images, height, width, channels;  // of x; a pixel: a multiple of 16 bytes
   std::int64_t window_height, window_width;
 };
 void unroll(const Queue& on, Type type, const Windows& shape, const void* x, void* windows);
 
 // ---- compress.cu ----
-// The bytes that dist/compress makes of f32 values, bit for bit: none copies them, trunc16 makes 2
-// bytes an element, quant8 of a block its scale (f32) and then a byte an element. Packed blocks
-// follow each other in an order of their own, each at a multiple of what a whole block takes.
-// *not_finite becomes 1 if a value is NaN or infinite, and is left alone otherwise.
+// The same formats as dist/compress, bit for bit. `none` copies the values. `trunc16` writes 2
+// bytes per element. `quant8` writes the scale of a block (f32), then a byte per element. Packed
+// blocks are in the given order, each at a multiple of a whole block's size. *not_finite becomes 1
+// if a value is NaN or infinite, and does not change otherwise.
 struct BlockOrder {
-  const std::int32_t* order;  // on the device: which block lies first among the packed ones, …
+  const std::int32_t* order;  // on the device: the block at each place among the packed ones
   std::int64_t count;         // values; the last block may be short
-  std::int64_t block;         // values of a block: a multiple of 4, 2048 at most
+  std::int64_t block;         // values per block: a multiple of 4, at most 2048
 };
 void pack_none(const Queue& on, const float* values, float* packed, const BlockOrder& blocks,
                int* not_finite);
