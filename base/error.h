@@ -22,7 +22,7 @@ class UserError : public std::runtime_error {
 // A UserError that another rank reports.
 class SaidElsewhere : public UserError {
  public:
-  SaidElsewhere() : UserError("another rank has said what is wrong") {}
+  SaidElsewhere() : UserError("another rank has reported the error") {}
 };
 
 class SystemError : public std::runtime_error {
@@ -49,7 +49,7 @@ class OutOfMemory : public SystemError {
   throw std::logic_error(fmt::vformat(message, args));
 }
 
-// Checks a contract between parts of Tandem. Always on, also in release builds.
+// Checks a contract between parts of Tandem. It is always on, also in release builds.
 template <class... Args>
 void require(bool holds, fmt::format_string<Args...> message, Args&&... args) {
   if (!holds) [[unlikely]]

@@ -1,5 +1,5 @@
-// A reference to a callable: two pointers, no ownership, no allocation. For parameters that are
-// called before the function returns.
+// A reference to a callable: two pointers, no ownership, no allocation. Use it for a parameter that
+// is called before the function returns.
 #pragma once
 
 #include <memory>

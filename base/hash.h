@@ -11,7 +11,7 @@ namespace tandem {
 
 inline constexpr std::uint64_t kHashOfNothing = 0xcbf29ce484222325ULL;
 
-// The hash of earlier bytes, `so_far`, continued with these.
+// Continues the hash `so_far` with these bytes.
 inline std::uint64_t hash_of(std::span<const std::byte> bytes,
                              std::uint64_t so_far = kHashOfNothing) {
   for (const std::byte byte : bytes)

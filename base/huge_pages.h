@@ -1,6 +1,6 @@
-// Memory in pages of 2 MB, where the system has them. Processes of one machine read each other's
-// memory page by page (MPI does so). With ordinary pages of 4 KB, finding the pages takes as long
-// as the copy itself.
+// Memory in pages of 2 MB, if the system has them. MPI lets processes of one machine read each
+// other's memory page by page. With ordinary pages of 4 KB, finding the pages takes as long as the
+// copy itself.
 #pragma once
 
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-// A state that threads share and wait on. Threads block on each other only here.
+// State that threads share and wait on. Threads block on each other only here.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,8 @@
 
 namespace tandem {
 
-// Spins until holds(), until `most`, or for 1 ms, if this thread may spin (SpinWhileWaiting).
+// If this thread may spin (SpinWhileWaiting), spins until holds(), for at most 1 ms and not beyond
+// `most`.
 template <class Holds>
 void look_for_a_moment(Holds&& holds, Clock::time_point most = Clock::time_point::max()) {
   if (!SpinWhileWaiting::here()) return;
@@ -33,7 +34,7 @@ class Monitor {
     return std::forward<F>(f)(state_);
   }
 
-  // Returns f(state), called under the lock; wakes nobody.
+  // Returns f(state), called under the lock. Wakes no thread.
   template <class F>
   decltype(auto) look(F&& f) {
     const std::lock_guard lock(mutex_);

@@ -1,6 +1,6 @@
-// A queue that transfers ownership from one thread to another. put() gives an item away; take()
-// waits for the oldest. A thread that fails closes the queue with its exception, and take() on the
-// other side throws it.
+// A queue that transfers ownership from one thread to another. put() gives an item away, and take()
+// waits for the oldest item. A thread that fails closes the queue with its exception, and take() on
+// the other side rethrows it.
 #pragma once
 
 #include <deque>
@@ -32,7 +32,7 @@ class BlockingQueue {
     }
   }
 
-  // No more items will come, because of `reason` if it is not null.
+  // Ends the queue: no more items will come. `reason` is the cause, or null.
   void close(std::exception_ptr reason = nullptr) {
     shared_.change([&](State& state) {
       if (!state.closed) state.reason = std::move(reason);
@@ -60,7 +60,7 @@ class BlockingQueue {
     return shared_.wait_until(time, ready);
   }
 
-  // Like take_if_open(), where the queue is never closed without a reason.
+  // Like take_if_open(), for a queue that is never closed without a reason.
   T take() { return std::move(take_if_open().value()); }
 
  private:

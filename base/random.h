@@ -8,7 +8,7 @@
 
 namespace tandem {
 
-// The finaliser of SplitMix64 (Steele, Lea and Flood, 2014): a bijection that mixes all bits.
+// The finaliser of SplitMix64 (Steele, Lea and Flood, 2014), a bijection that mixes all bits.
 constexpr std::uint64_t mix64(std::uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
@@ -40,16 +40,16 @@ class Random {
   constexpr Random(std::uint64_t seed, Purpose purpose)
       : Random(Random(seed).split(static_cast<std::uint64_t>(purpose))) {}
 
-  // An independent stream for purpose `id`: by epoch, then by sample, and so on.
+  // An independent stream numbered `id`, such as one per epoch, and then one per sample.
   constexpr Random split(std::uint64_t id) const {
     Random other;
     other.key_ = mix64(key_ + mix64(id + 0x9e3779b97f4a7c15ULL));
     return other;
   }
 
-  constexpr std::uint64_t key() const { return key_; }  // what split() and bits_at() depend on
+  constexpr std::uint64_t key() const { return key_; }  // determines split() and bits_at()
 
-  // Number i of the stream; does not advance it.
+  // Number i of the stream. Does not advance the stream.
   constexpr std::uint64_t bits_at(std::uint64_t i) const {
     return mix64(key_ + i * 0x9e3779b97f4a7c15ULL);
   }
@@ -64,7 +64,7 @@ class Random {
     while (value >= limit) value = bits();
     return value % n;
   }
-  // Mean 0, deviation 1: the polar method of Marsaglia.
+  // Mean 0, standard deviation 1, by Marsaglia's polar method.
   double normal() {
     double u = 0, v = 0, s = 0;
     do {

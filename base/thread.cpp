@@ -12,8 +12,8 @@
 namespace tandem {
 namespace {
 
-// Short time slices come early (EEVDF, Linux 6.12 and newer; older ones ignore the wish). glibc has
-// neither the call nor the struct, which is that of sched_setattr(2).
+// The scheduler runs threads with short time slices early (EEVDF, since Linux 6.12; older kernels
+// ignore the request). glibc has neither sched_setattr(2) nor its struct.
 void ask_for_short_slices() {
   struct {
     std::uint32_t size, policy;

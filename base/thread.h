@@ -1,4 +1,4 @@
-// The threads of workers. They are started only here, as the clock is read only in clock.h.
+// The compute and communication threads of ranks. They are started only here.
 #pragma once
 
 #include <functional>
@@ -8,15 +8,15 @@
 
 namespace tandem {
 
-using Thread = std::jthread;  // joins at its end
+using Thread = std::jthread;  // joins in its destructor
 
-// A hint for the scheduler. A thread computes for long, or it mostly waits and should run as soon
-// as it wakes, even if there are more threads than cores.
+// A hint for the scheduler. A thread either computes for long, or it mostly waits and should run as
+// soon as it wakes, even if there are more threads than cores.
 enum class Work { computes, waits };
 
-// Whether this thread, and the threads that it starts, spin for up to 1 ms before a wait puts them
-// to sleep; until the end of the scope. Waking a thread can take as long as a message, but spinning
-// occupies a core, so a launch turns it on only while GPUs compute.
+// For the lifetime of this object, sets whether this thread, and threads that it starts, spin for
+// up to 1 ms before a wait puts them to sleep. Waking a thread can take as long as a message. But
+// spinning occupies a core, so a launch turns it on only if GPUs compute.
 class SpinWhileWaiting {
  public:
   explicit SpinWhileWaiting(bool on) : before_(std::exchange(here_, on)) {}
@@ -32,8 +32,8 @@ class SpinWhileWaiting {
 };
 
 // Starts a thread that debuggers and `top -H` show as `name` (its first 15 characters). Its timed
-// waits end on time: Linux may otherwise delay them by 50 µs to save wake-ups, as long as a
-// network's latency.
+// waits end on time. By default, Linux may delay them by 50 µs to save wake-ups, which is as long
+// as a network's latency.
 Thread start_thread(const std::string& name, Work work, std::function<void()> body);
 
 }  // namespace tandem

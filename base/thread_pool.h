@@ -53,8 +53,8 @@ class ThreadPool {
   const Body* body_ = nullptr;
   std::uint32_t tiles_ = 0;
   std::atomic<std::uint64_t> ticket_ = 0;
-  std::atomic<std::uint32_t> job_ = 0;   // helpers sleep on this
-  std::atomic<std::uint32_t> left_ = 0;  // tiles not done; the caller sleeps on this
+  std::atomic<std::uint32_t> job_ = 0;   // helpers wait on this
+  std::atomic<std::uint32_t> left_ = 0;  // tiles not done; the caller waits on this
   std::mutex failure_mutex_;
   std::exception_ptr failure_;
 
