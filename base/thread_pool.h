@@ -47,9 +47,9 @@ class ThreadPool {
   void try_one_tile(std::uint64_t& ticket);
   void wait_until_done();
 
-  // The job under way. `ticket_` holds the job's number in its high half and the tiles not yet
-  // picked in its low half: picking one is a compare-and-swap that fails once the job is over, so a
-  // late thread can never touch the next job by mistake.
+  // The current job. `ticket_` holds the job's number in its high half and the tiles not yet picked
+  // in its low half: picking one is a compare-and-swap that fails once the job is over, so a late
+  // thread can never touch the next job by mistake.
   const Body* body_ = nullptr;
   std::uint32_t tiles_ = 0;
   std::atomic<std::uint64_t> ticket_ = 0;

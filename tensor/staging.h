@@ -27,7 +27,7 @@
 
 namespace tandem {
 
-// How a device packs values. The bits are the same as those of dist/compress on the host.
+// How a device packs values. It writes the same bits as dist/compress on the host.
 enum class Packing { none, trunc16, quant8 };
 
 // The size of `count` packed values that begin at a block boundary.

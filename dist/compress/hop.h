@@ -10,10 +10,10 @@
 
 namespace tandem {
 
-// One hop of the ring for a segment: `sum` becomes the compressed sum of `received` and `own`, both
-// of which are compressed. A rank always contributes its compressed values, so the sum does not
-// depend on which rank adds. `sum` may be `received` or `own`. `helpers` share the work and may be
-// null. They do not change the result.
+// One hop of the ring for a segment: `sum` becomes the compressed sum of `received` and `own`,
+// which are compressed as well. A rank always contributes its compressed values, so the sum does
+// not depend on which rank adds. `sum` may be `received` or `own`. `helpers` share the work and may
+// be null. They do not change the result.
 void add_received(const Compressor& compressor, const Segment& segment,
                   std::span<const std::byte> received, const ConstPieces& own,
                   std::span<std::byte> sum, ThreadPool* helpers = nullptr);

@@ -19,8 +19,8 @@
 // Every rank sends (p-1)/p of the gradient in each half: 2(p-1)/p·n bytes in 2(p-1) steps.
 //
 // A share is sent in segments, one message each, so that a rank adds one segment while the next is
-// in flight. A long gradient is sent in parts, each of which has some segments of every share.
-// While the sums of one part are gathered, the next part is reduced.
+// in flight. A long gradient is sent in parts. Each part has some segments of every share. While
+// the sums of one part are gathered, the next part is reduced.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Ranks that are threads of one process: a message is copied once, from the sender's memory into
-// the receiver's, or read where it is.
+// Ranks that are threads of one process. A message is copied once, from the sender's memory to the
+// receiver's, or read in the sender's memory.
 #pragma once
 
 #include <atomic>

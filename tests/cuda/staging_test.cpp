@@ -1,4 +1,4 @@
-// The way of gradients between the GPU and the host: the same bytes as dist/compress makes.
+// Staging between the GPU and the host. The GPU packs to the same bytes as dist/compress.
 #include "tensor/staging.h"
 
 #include <doctest/doctest.h>
@@ -32,7 +32,7 @@ std::vector<float> gradient(std::int64_t count, std::uint64_t seed) {
   return values;
 }
 
-// As a ring of three cuts them, with segments of two blocks; for single blocks, pieces of them.
+// Segments of two blocks, as in a ring of three ranks. A single block is cut into pieces.
 std::vector<Segment> segments_of(std::int64_t count) {
   const bool pieces = count <= kBlock;
   return ring_plan(0, 3, {.count = count, .first_block = 4},
@@ -40,7 +40,7 @@ std::vector<Segment> segments_of(std::int64_t count) {
       .segments;
 }
 
-// The bytes of a segment as the host makes them.
+// The packed bytes of a segment, computed on the host.
 std::vector<std::byte> packed_on_host(const Compressor& compressor, const std::vector<float>& all,
                                       const Segment& segment) {
   std::vector<float> values;
@@ -64,9 +64,9 @@ TEST_CASE("cuda: staging: packs to the host's bytes and unpacks to the host's va
       const auto compressor = make_compressor(name);
       const auto staging = device.backend().make_staging(packing, count, kBlock);
       auto segments = segments_of(count);
-      if (packing == Packing::quant8 && count <= kBlock)  // its blocks are not divided
+      if (packing == Packing::quant8 && count <= kBlock)  // quant8 does not divide blocks
         segments = {{.first = 0, .count = count, .step = kBlock}};
-      for (const std::uint64_t round : {1, 2}) {  // the second one finds all buffers used
+      for (const std::uint64_t round : {1, 2}) {  // the second one reuses all buffers
         const std::vector<float> values = gradient(count, round);
         std::vector<float> unpacked = values;
         round_to_compressed(*compressor, unpacked);
@@ -89,7 +89,7 @@ TEST_CASE("cuda: staging: packs to the host's bytes and unpacks to the host's va
     }
 }
 
-TEST_CASE("cuda: staging: the next values may set out before the last ones are back") {
+TEST_CASE("cuda: staging: the next values may begin before the last ones are back on the GPU") {
   constexpr std::int64_t kCount = 8'000'003;
   const Device device = cuda_device({});
   for (const auto& [packing, name] : kPackings) {
@@ -119,7 +119,7 @@ TEST_CASE("cuda: staging: the next values may set out before the last ones are b
   }
 }
 
-TEST_CASE("cuda: staging: segments are taken from where another worker has them") {
+TEST_CASE("cuda: staging: segments can be put from another worker's memory") {
   constexpr std::int64_t kCount = 8'000'003;
   const Device device = cuda_device({});
   for (const auto& [packing, name] : kPackings) {
@@ -150,7 +150,7 @@ TEST_CASE("cuda: staging: segments are taken from where another worker has them"
         }
       }
       borrower->settle();
-      for (std::size_t i = 0; i < segments.size(); ++i)  // it has been read
+      for (std::size_t i = 0; i < segments.size(); ++i)  // settle() has read them
         std::ranges::fill(lender->packed(i).whole(), std::byte{0xff});
       lender->finish();
       device.backend().wait_for(borrower->finish());
@@ -161,7 +161,7 @@ TEST_CASE("cuda: staging: segments are taken from where another worker has them"
   }
 }
 
-TEST_CASE("cuda: staging: what is not finite is found, and the values can be asked for") {
+TEST_CASE("cuda: staging: finite() finds NaN and infinity, and values() returns them") {
   const Device device = cuda_device({});
   for (const auto& [packing, name] : kPackings)
     for (const float bad :

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::int64_t kCounts[] = {0, 1, 7, 2047, 2048, 2049, 3 * kBlock + 5};
 
-// Of very different sizes from block to block, as gradients are from layer to layer.
+// Magnitudes differ widely between blocks, as gradients do between layers.
 std::vector<float> gradient(std::int64_t count, std::uint64_t seed) {
   Random random(seed);
   std::vector<float> values(static_cast<std::size_t>(count));
@@ -94,12 +94,12 @@ TEST_CASE("compress: quant8 keeps the largest value of a block, zeros, and signs
   CHECK(back[6] == doctest::Approx(3));
   CHECK(back[7] == 0);
   CHECK(round_trip(*make_compressor("quant8"), std::vector<float>(100)) == std::vector<float>(100));
-  // Too small for a scale: becomes zero, not infinity.
+  // Values too small for a scale become zero, not infinity.
   const auto tiny = round_trip(*make_compressor("quant8"), std::vector<float>(3, 1e-44F));
   CHECK(tiny == std::vector<float>(3));
 }
 
-TEST_CASE("compress: the fused hop is decompress, add, compress, to the bit, also in place") {
+TEST_CASE("compress: add() has the bits of decompress, add, compress, also in place") {
   for (const std::string& name : compressor_names())
     for (const std::int64_t count : kCounts) {
       CAPTURE(name);
@@ -119,9 +119,9 @@ TEST_CASE("compress: the fused hop is decompress, add, compress, to the bit, als
     }
 }
 
-TEST_CASE("compress: what is not finite never becomes a number") {
+TEST_CASE("compress: NaN and infinity never become an ordinary number") {
   const float infinity = std::numeric_limits<float>::infinity();
-  // The second NaN has its only bit in the half that trunc16 drops.
+  // The second NaN has its only set mantissa bit in the half that trunc16 drops.
   for (const float bad : {std::numeric_limits<float>::quiet_NaN(),
                           std::bit_cast<float>(0x7f800001U), infinity, -infinity})
     for (const std::string& name : compressor_names()) {
@@ -131,10 +131,10 @@ TEST_CASE("compress: what is not finite never becomes a number") {
       values[100] = bad;
       const auto back = round_trip(*c, values);
       CHECK(!std::isfinite(back[100]));
-      for (std::size_t i = kBlock; i < values.size(); ++i)  // the next block is untouched
+      for (std::size_t i = kBlock; i < values.size(); ++i)  // the next block is not affected
         REQUIRE(std::isfinite(back[i]));
 
-      // And through a hop, from either side.
+      // The same through a hop, from either side.
       const auto good = gradient(2 * kBlock, 2);
       auto bytes = packed(*c, good);
       c->add(bytes, values, bytes);
@@ -145,7 +145,7 @@ TEST_CASE("compress: what is not finite never becomes a number") {
     }
 }
 
-TEST_CASE("compress: what has been rounded once does not change when it is rounded again") {
+TEST_CASE("compress: compression is idempotent") {
   Random random(3);
   for (const std::string& name : compressor_names()) {
     const auto compressor = make_compressor(name);
@@ -161,7 +161,7 @@ TEST_CASE("compress: what has been rounded once does not change when it is round
   }
 }
 
-TEST_CASE("compress: a hop adds what compression has left of both, for all sizes") {
+TEST_CASE("compress: a hop adds the compressed values of both ranks, for all sizes") {
   for (const std::string& name : compressor_names())
     for (const std::int64_t count : kCounts) {
       const auto c = make_compressor(name);
@@ -176,7 +176,7 @@ TEST_CASE("compress: a hop adds what compression has left of both, for all sizes
     }
 }
 
-TEST_CASE("compress: all hops at once give the bits of one after the other") {
+TEST_CASE("compress: all hops at once have the bits of one hop after another") {
   for (const std::string& name : compressor_names())
     for (const std::int64_t count : {std::int64_t{1}, std::int64_t{777}, kBlock})
       for (int ranks = 1; ranks <= 5; ++ranks)
@@ -191,7 +191,7 @@ TEST_CASE("compress: all hops at once give the bits of one after the other") {
           auto expected = of(1);
           for (int hop = 2; hop <= ranks; ++hop)
             add_received(*c, {.count = count, .step = kBlock}, expected, of(hop), expected);
-          for (int place = 0; place < ranks; ++place) {  // whose values the sum replaces
+          for (int place = 0; place < ranks; ++place) {  // the rank whose values the sum replaces
             auto copies = values;
             auto& sum = copies[static_cast<std::size_t>(place)];
             const std::vector<ConstPieces> in(copies.begin(), copies.end());
@@ -201,14 +201,14 @@ TEST_CASE("compress: all hops at once give the bits of one after the other") {
         }
 }
 
-TEST_CASE("compress: a hop finds own values in pieces, also where it begins within a block") {
+TEST_CASE("compress: a hop accepts own values in pieces, also from within a block on") {
   for (const char* name : {"none", "trunc16"})
     for (const std::int64_t first : {std::int64_t{0}, std::int64_t{300}, kBlock - 1})
       for (const std::int64_t count : {std::int64_t{5}, kBlock, 3 * kBlock - 7}) {
         const auto c = make_compressor(name);
         const Segment segment{.first = first, .count = count, .step = 3 * kBlock};
         const auto all = packed(*c, gradient(10 * kBlock, 1));
-        std::vector<std::byte> own;  // one behind the other
+        std::vector<std::byte> own;  // contiguous
         std::int64_t runs = 0;
         segment.for_each_run(kBlock, [&](std::int64_t at, std::int64_t i, std::int64_t n) {
           CHECK(c->bytes(i) == own.size());

@@ -1,8 +1,7 @@
-// A device that the host cannot reach, for tests without one: the CPU, but gradients take the way
-// that they take from a GPU, and the worst one that is allowed. A segment's bytes are there when
-// they are waited for and not earlier, and values change when the event behind them is waited for
-// and not earlier. Bytes that are put from elsewhere are read when it is settled, and not earlier.
-// Whoever touches bytes that are not his, now or later, is told so.
+// A fake GPU for tests on machines without one. It computes on the CPU, but gradients take the same
+// path as from a GPU, with the worst timing that is allowed. A segment's bytes arrive only when
+// they are waited for. Values change only when their event is waited for. Bytes that were put from
+// elsewhere are read only in settle(). Any forbidden access to bytes fails a require().
 #pragma once
 
 #include <algorithm>
@@ -20,7 +19,7 @@
 
 namespace tandem::test {
 
-// Work that is done when somebody waits for it.
+// An event whose work is done only when a thread waits for it.
 class LateEvent : public Event {
  public:
   explicit LateEvent(std::function<void()> work) : work_(std::move(work)) {}
@@ -36,16 +35,16 @@ class FakeStaging : public Staging {
  public:
   FakeStaging(std::unique_ptr<Compressor> compressor, std::int64_t count)
       : compressor_(std::move(compressor)), count_(count) {}
-  ~FakeStaging() override { read_borrowed(); }  // whoever fails must settle: else it is too late
+  ~FakeStaging() override { read_borrowed(); }  // a caller that fails must settle() before
 
   void begin(const Tensor& values, const EventPtr& ready, const std::vector<Segment>& segments,
              Fill fill) override {
-    require(!std::exchange(begun_, true), "the values before are still on their way");
-    require(ready != nullptr, "nobody knows when the values are ready");
+    require(!std::exchange(begun_, true), "begin() was called before finish()");
+    require(ready != nullptr, "begin() needs an event");
     require(values.count() == count_, "{} values instead of {}", values.count(), count_);
     std::int64_t covered = 0;
     for (const Segment& s : segments) covered += s.count;
-    require(covered == count_, "segments of {} values, of {}", covered, count_);
+    require(covered == count_, "segments cover {} values of {}", covered, count_);
     if (last_) last_->wait();
     ready->wait();
     values_ = values;
@@ -64,17 +63,17 @@ class FakeStaging : public Staging {
   }
 
   std::vector<float> values() override {
-    require(put_ == 0, "values are asked for behind a put");
+    require(put_ == 0, "values() was called after put()");
     return values_.to_host<float>();
   }
 
   void wait(std::size_t segment) override {
     while (segments_[next_].count == 0) ++next_;
-    require(next_++ == segment, "segment {} is not the next", segment);
+    require(next_++ == segment, "segment {} is not the next one", segment);
     require(states_[segment] == State::coming, "segment {} is waited for twice", segment);
     const auto bytes = of(host_, segment);
     for (const std::byte b : bytes)
-      require(b == kNobodys, "segment {} was written before it was there", segment);
+      require(b == kNobodys, "segment {} was written before it arrived", segment);
     for_each_run(values_, segment, host_,
                  [&](auto values, auto packed) { compressor_->compress(values, packed); });
     states_[segment] = State::arrived;
@@ -83,7 +82,7 @@ class FakeStaging : public Staging {
   Pieces packed(std::size_t segment) override { return of(host_, segment); }
 
   void put(std::size_t segment, const ConstPieces& from) override {
-    require(states_[segment] == State::arrived, "segment {} is put, but not there", segment);
+    require(states_[segment] == State::arrived, "segment {} was put before it arrived", segment);
     const auto bytes = from.whole();
     const bool own = bytes.data() == of(host_, segment).data();
     states_[segment] = own ? State::put : State::borrowed;
@@ -97,12 +96,13 @@ class FakeStaging : public Staging {
     borrowed_.clear();
   }
 
-  // Of the last begin() on.
+  // Since the last begin().
   std::ptrdiff_t segments_borrowed() const { return std::ranges::count(states_, State::borrowed); }
 
   EventPtr finish() override {
     begun_ = false;
-    require(borrowed_.empty(), "{} segments were borrowed for ever", borrowed_.size());
+    require(borrowed_.empty(), "{} segments were put from elsewhere without settle()",
+            borrowed_.size());
     const auto all = static_cast<std::size_t>(
         std::ranges::count_if(segments_, [](const Segment& s) { return s.count > 0; }));
     require(put_ == 0 || put_ == all, "{} segments of {} were put", put_, all);
@@ -112,7 +112,7 @@ class FakeStaging : public Staging {
       for (std::size_t segment = 0; segment < states_.size(); ++segment) {
         require(states_[segment] != State::put ||
                     std::ranges::equal(of(host_, segment), of(sums_, segment)),
-                "segment {}, which had been put, was written again", segment);
+                "segment {} was written after it was put", segment);
         for_each_run(values, segment, sums_,
                      [&](auto to, auto packed) { compressor_->decompress(packed, to); });
       }
@@ -125,7 +125,7 @@ class FakeStaging : public Staging {
   enum class State { coming, arrived, put, borrowed };
   static constexpr std::byte kNobodys{0xa5};
 
-  // Whether it is what it was.
+  // Whether the borrowed bytes are unchanged.
   bool read_borrowed() {
     bool same = true;
     for (const auto& [segment, bytes] : borrowed_)

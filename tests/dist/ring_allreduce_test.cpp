@@ -24,8 +24,8 @@ using namespace tandem::test;
 
 namespace {
 
-// The sum as the definition says: block by block, from the owner's neighbour round to the owner,
-// compressed after every addition, each contribution compressed first.
+// The sum by its definition. Each contribution is compressed. Then each block is added from the
+// owner's right neighbour round to the owner, and compressed after every addition.
 std::vector<float> reference(const Compressor& c, std::int64_t count, int ranks) {
   std::vector<std::vector<float>> parts;
   for (int rank = 0; rank < ranks; ++rank) {
@@ -50,7 +50,7 @@ std::vector<float> reference(const Compressor& c, std::int64_t count, int ranks)
   return sum;
 }
 
-// Both ways to sum.
+// Both implementations.
 using Make = std::unique_ptr<AllReduce> (*)(const AllReduce::Group&, const BlockRange&);
 std::unique_ptr<AllReduce> ring(const AllReduce::Group& group, const BlockRange& range) {
   return std::make_unique<RingAllReduce>(group, range);
@@ -69,7 +69,7 @@ std::vector<float> part_of(const std::vector<float>& all, const BlockRange& rang
 
 }  // namespace
 
-TEST_CASE("blocks: any range is spread over the ranks evenly, up to one block") {
+TEST_CASE("blocks: ranks own equally many blocks of any range, give or take one") {
   for (int ranks = 1; ranks <= 9; ++ranks)
     for (std::int64_t first = 0; first < 20; ++first)
       for (std::int64_t blocks = 0; blocks < 30; ++blocks) {
@@ -86,15 +86,14 @@ TEST_CASE("blocks: any range is spread over the ranks evenly, up to one block") 
       }
 }
 
-TEST_CASE(
-    "ring plan: what a rank sends its neighbour receives next, and sums end at their owners") {
+TEST_CASE("ring plan: receives match the left neighbour's sends, and sums end at their owners") {
   for (int ranks = 1; ranks <= 8; ++ranks)
     for (const std::int64_t blocks : {0, 1, 5, 24, 67})
       for (const std::int64_t first_block : {0, 5})
         for (const Pipelining how : {Pipelining{.segment = 3 * kBlock, .in_part = 2},
                                      Pipelining{.segment = kBlock / 4, .in_part = 8},
                                      Pipelining{.segment = 100 * kBlock, .in_part = 1}}) {
-          if (how.segment < kBlock && blocks > ranks) continue;  // pieces of single blocks
+          if (how.segment < kBlock && blocks > ranks) continue;  // it divides single blocks only
           const BlockRange range{.count = blocks * kBlock, .first_block = first_block};
           std::vector<RingPlan> plans;
           for (int rank = 0; rank < ranks; ++rank)
@@ -114,7 +113,7 @@ TEST_CASE(
               if (s.count > 0) CHECK(owner(first_block + s.first / kBlock, ranks) == m.share);
               if (m.receives) received.push_back(s);
             }
-            // Every segment is added to, and put, once.
+            // Every segment's values are used once, and its sum is complete once.
             CHECK(std::ranges::all_of(values, [](int n) { return n == 1; }));
             CHECK(std::ranges::all_of(sums, [](int n) { return n == 1; }));
             for (const Move& m : left.moves)
@@ -147,8 +146,8 @@ TEST_CASE("ring plan: segments cover every element once") {
           }
 }
 
-// From this follows that a bucket takes a + bM wherever it lies: all ranks send as much as each
-// other, up to one block in each half, and in as many messages as any other bucket of that size.
+// This implies that a bucket takes a + bM wherever it begins. All ranks send equally much, give or
+// take one block in each half, in as many messages as for any other bucket of that size.
 TEST_CASE("ring plan: a bucket costs the same wherever it begins") {
   for (const int ranks : {2, 4, 8})
     for (const std::int64_t blocks : {1, 2, 3, 8, 11, 64, 130, 1000, 8192})
@@ -170,15 +169,15 @@ TEST_CASE("ring plan: a bucket costs the same wherever it begins") {
           }
           if (!messages) messages = all;
           CHECK(all == *messages);
-          // What is shorter than the network wants goes in one message per step, and what some
-          // shares have more in another one. A block that others have none of goes in pieces.
+          // Shares shorter than the shortest segment take one message per step, and a second one if
+          // they are longer than others. (With fewer blocks than ranks, a block is sent in pieces.)
           if (blocks / ranks * 8192 < 120'000 && shortest > 0 && blocks >= ranks)
             CHECK(all <= static_cast<std::size_t>(2 * 2 * (ranks - 1) * ranks));
         }
       }
 }
 
-TEST_CASE("all-reduce: the bits of the definition on every rank, for all sizes") {
+TEST_CASE("all-reduce: has the bits of the definition on every rank, for all sizes") {
   for (const std::string& name : compressor_names()) {
     const auto compressor = make_compressor(name);
     for (int ranks = 1; ranks <= 8; ++ranks)
@@ -193,7 +192,7 @@ TEST_CASE("all-reduce: the bits of the definition on every rank, for all sizes")
             Spans spans;
             const auto sum = make({t, ranks, *compressor, spans}, {.count = count});
             auto& values = results[static_cast<std::size_t>(t.rank())];
-            for (int round = 0; round < 2; ++round) {  // it is used many times
+            for (int round = 0; round < 2; ++round) {  // the second one reuses it
               values = gradient(count, t.rank());
               sum->sum(values);
             }
@@ -204,7 +203,7 @@ TEST_CASE("all-reduce: the bits of the definition on every rank, for all sizes")
   }
 }
 
-TEST_CASE("all-reduce: buckets have the bits of the whole, at any offset") {
+TEST_CASE("all-reduce: a bucket has the same bits as in the whole gradient, at any offset") {
   constexpr std::int64_t kCount = 37 * kBlock + 77;
   for (const std::string& name : compressor_names()) {
     const auto compressor = make_compressor(name);
@@ -237,14 +236,14 @@ TEST_CASE("all-reduce: buckets have the bits of the whole, at any offset") {
   }
 }
 
-TEST_CASE("all-reduce: the same bits where a gradient goes round in parts") {
+TEST_CASE("all-reduce: a gradient sent in parts has the same bits") {
   for (const std::string& name : compressor_names()) {
     const auto compressor = make_compressor(name);
     for (int ranks = 2; ranks <= 5; ++ranks)
       for (const std::int64_t blocks : {13, 22, 31, 400})
         for (const std::size_t in_flight : {1, 30'000})
           for (const char* link : {"none", "1000gbit/0us"}) {
-            // Segments of one block each; for two ranks also of several.
+            // Segments have one block each; for two ranks also several.
             if (blocks == 400 && ranks > 2) continue;
             CAPTURE(name);
             CAPTURE(ranks);
@@ -270,7 +269,7 @@ TEST_CASE("all-reduce: the same bits where a gradient goes round in parts") {
   }
 }
 
-TEST_CASE("all-reduce: many parts on one node") {
+TEST_CASE("all-reduce: many parts on one node have the same bits") {
   for (const std::string& name : compressor_names()) {
     const auto compressor = make_compressor(name);
     for (int ranks = 1; ranks <= 6; ++ranks)
@@ -298,7 +297,7 @@ TEST_CASE("all-reduce: helpers do not change the bits") {
     for (const Make make : {ring, same_node}) {
       CAPTURE(name);
       const auto compressor = make_compressor(name);
-      const std::int64_t count = 300'003;  // segments of several parts
+      const std::int64_t count = 300'003;  // segments are long enough to share
       const auto expected = reference(*compressor, count, 4);
       std::vector<std::vector<float>> results(4);
       on_ranks(4, [&](Transport& t) {
@@ -316,7 +315,7 @@ TEST_CASE("all-reduce: helpers do not change the bits") {
     }
 }
 
-TEST_CASE("ring all-reduce: two sums under way do not take each other's messages") {
+TEST_CASE("ring all-reduce: concurrent sums do not take each other's messages") {
   const auto compressor = make_none();
   constexpr std::int64_t kLong = 60 * kBlock + 9, kShort = 7 * kBlock;
   for (int ranks = 2; ranks <= 5; ++ranks)
@@ -330,7 +329,7 @@ TEST_CASE("ring all-reduce: two sums under way do not take each other's messages
         HostStaging host_a(*compressor, spans), host_b(*compressor, spans);
         host_a.begin(a, ring_a.segments());
         host_b.begin(b, ring_b.segments());
-        // Ranks begin in different order, and go on with whichever can.
+        // Ranks start the sums in different order and advance any sum that can.
         RingAllReduce* under_way[] = {&ring_a, &ring_b};
         (t.rank() % 2 == 0 ? ring_a : ring_b).start(t.rank() % 2 == 0 ? host_a : host_b);
         (t.rank() % 2 == 0 ? ring_b : ring_a).start(t.rank() % 2 == 0 ? host_b : host_a);
@@ -349,7 +348,7 @@ TEST_CASE("ring all-reduce: two sums under way do not take each other's messages
     }
 }
 
-TEST_CASE("all-reduce: different counts one after the other, also behind a link") {
+TEST_CASE("all-reduce: sums different counts in turn, over a link") {
   const auto compressor = make_none();
   on_ranks(
       3,
@@ -362,12 +361,12 @@ TEST_CASE("all-reduce: different counts one after the other, also behind a link"
         }
         CHECK(spans.seconds(SpanKind::communicate) > 0);
         CHECK(spans.seconds(SpanKind::sum) > 0);
-        CHECK(spans.seconds(SpanKind::compress) == 0);  // there is none
+        CHECK(spans.seconds(SpanKind::compress) == 0);  // no compression
       },
       parse_link("10gbit/10us"));
 }
 
-TEST_CASE("all-reduce: each rank sends 2(p-1)/p of what compression leaves") {
+TEST_CASE("all-reduce: each rank sends 2(p-1)/p of the compressed bytes") {
   constexpr std::int64_t kCount = 4 * 6 * kBlock;
   for (const std::string& name : compressor_names())
     for (const Make make : {ring, same_node}) {
@@ -421,7 +420,7 @@ TEST_CASE("all-reduce: a job that fails at any moment ends on every rank") {
             try {
               if (attempt % 4 < 2) {
                 all_reduce->sum(values.span<float>());
-              } else {  // a device, which on one node reads sums where their owner has them
+              } else {  // a device, which on one node reads sums from their owner's memory
                 staging->begin(values, device.backend().record_event(), all_reduce->segments(),
                                Staging::Fill::from_values);
                 all_reduce->sum(*staging);
@@ -436,7 +435,7 @@ TEST_CASE("all-reduce: a job that fails at any moment ends on every rank") {
           while (sum()) {
           }
           std::vector<float> more(ones);
-          try {  // what was queued behind it
+          try {  // a job that was queued after it
             all_reduce->sum(more);
           } catch (const JobFailed&) {
             ++ended;
@@ -469,8 +468,8 @@ TEST_CASE("all-reduce: a device that fails on one rank ends the sum on every ran
   const auto compressor = make_compressor("none");
   for (const Make make : {ring, same_node, in_parts})
     for (int ranks = 2; ranks <= 4; ++ranks)
-      for (int calls = 0;; ++calls) {                   // until there are not so many
-        const std::int64_t count = 8 * ranks * kBlock;  // segments of one block
+      for (int calls = 0;; ++calls) {                   // until no call fails
+        const std::int64_t count = 8 * ranks * kBlock;  // segments have one block
         CAPTURE(ranks);
         CAPTURE(calls);
         ThreadsNetwork network(ranks, calls % 2 == 0 ? 1 : 2 << 20);  // in parts, or at once
@@ -497,9 +496,9 @@ TEST_CASE("all-reduce: a device that fails on one rank ends the sum on every ran
             }));
         }
         const int all_calls =
-            2 * (make == same_node ? ranks : 8 * ranks);  // each comes, and is put
+            2 * (make == same_node ? ranks : 8 * ranks);  // each segment is waited for and put
         CHECK(failed == (calls < all_calls ? 1 : 0));
-        // In a ring, others may have all that they need of the one that fails.
+        // In a ring, other ranks may already have all they need from the failing one.
         if (make != ring) CHECK(ended == (calls < all_calls ? ranks - 1 : 0));
         if (calls >= all_calls) break;
       }

@@ -1,4 +1,4 @@
-// Gradients that are not in host memory: the way there and back changes no bit.
+// Gradients that are not in host memory: copying them to the host and back changes no bit.
 #include "tensor/staging.h"
 
 #include <doctest/doctest.h>
@@ -87,7 +87,7 @@ std::vector<float> train(const Run& run, const Compressor& compressor, int worke
 
 }  // namespace
 
-TEST_CASE("staging: a sum over a device has the bits of a ring over host memory") {
+TEST_CASE("staging: a device's sum has the same bits as a ring over host memory") {
   for (const std::string& name : compressor_names()) {
     const auto compressor = make_compressor(name);
     for (int ranks = 1; ranks <= 5; ++ranks)
@@ -111,14 +111,14 @@ TEST_CASE("staging: a sum over a device has the bits of a ring over host memory"
             const Device device = fake_gpu();
             const auto staging =
                 device.backend().make_staging(compressor->packing(), count, kBlock);
-            for (int round = 0; round < 2; ++round) {  // it is used many times
+            for (int round = 0; round < 2; ++round) {  // the second one reuses it
               const Tensor values = Tensor::from(gradient(count, t.rank()), {count}, device);
               staging->begin(values, device.backend().record_event(), sum->segments(),
                              Staging::Fill::from_values);
               sum->sum(*staging);
               device.backend().wait_for(staging->finish());
               REQUIRE(same_bits(values.to_host<float>(), expected));
-              // On one node, sums are read where another rank has them.
+              // On one node, sums are read from another rank's memory.
               if (ranks > 1 && count > ranks * kBlock)
                 REQUIRE((dynamic_cast<FakeStaging&>(*staging).segments_borrowed() > 0) ==
                         (sum != sums[0]));

@@ -19,7 +19,7 @@ class Products {
 
   void multiply(const Matmul& product);
 
-  // y[n, out] = x[n, in] · weight[out, in]ᵀ + bias[out], then ReLU if asked for.
+  // y[n, out] = x[n, in] · weight[out, in]ᵀ + bias[out], then ReLU if `relu`.
   void linear(const Tensor& x, const Tensor& weight, const Tensor& bias, bool relu,
               const Tensor& y);
   // dweight = dyᵀ·x and dbias = Σ_n dy, in one product if possible. Either may be undefined.

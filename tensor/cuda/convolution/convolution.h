@@ -18,8 +18,8 @@ class Convolutions {
   Convolutions(Context& context, Products& products);  // of the same context
   ~Convolutions();
 
-  // y = x * filter, plus bias if it is defined, then ReLU if asked for. With y in bf16 the bias may
-  // be rounded to bf16 first.
+  // y = x * filter, plus bias if it is defined, then ReLU if `relu`. With y in bf16 the bias may be
+  // rounded to bf16 first.
   void forward(const Convolution& o, const Tensor& x, const Tensor& filter, const Tensor& bias,
                bool relu, const Tensor& y);
   void data_gradient(const Convolution& o, const Tensor& dy, const Tensor& filter, const Tensor& dx,
