@@ -12,7 +12,8 @@ class Hooks {
   virtual ~Hooks() = default;
 
   // Forward is about to read the parameter; once per use. May block until the value has arrived. A
-  // replay of a recorded step does not call it, so the steps of hooks that need it are not recorded.
+  // replay of a recorded step does not call it, so the steps of hooks that need it are not
+  // recorded.
   virtual void before_use(Parameter&) {}
   virtual bool needs_before_use() const { return false; }
 

@@ -13,8 +13,8 @@
 
 namespace tandem {
 
-// Throws Diverged, naming iteration and parameter, if a gradient contains NaN or infinity. `gradient`
-// is laid out like the flat gradient of the parameters.
+// Throws Diverged, naming iteration and parameter, if a gradient contains NaN or infinity.
+// `gradient` is laid out like the flat gradient of the parameters.
 inline void require_finite(const ParameterSet& parameters, const std::vector<float>& gradient,
                            std::int64_t iteration) {
   for (const Parameter* p : parameters.trained())

@@ -31,6 +31,6 @@ std::optional<FoundEngine> search_engine(Context& context, const ConvolutionGrap
 // The plan of an engine that was found before. Nothing if another engine is now at its place, or if
 // it no longer works.
 std::optional<EnginePlan> plan_at(Context& context, const ConvolutionGraph& convolution,
-                            const EnginePlace& place, const std::string& engine);
+                                  const EnginePlace& place, const std::string& engine);
 
 }  // namespace tandem::cuda::dnn
