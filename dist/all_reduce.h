@@ -1,7 +1,7 @@
 // Sums a range of the flat gradient over all workers; every worker gets the sum. There are two
 // implementations with the same bits:
 //   - the ring (ring_allreduce/ring_allreduce.h), for any network.
-//   - the exchange on one node (ring_allreduce/same_node.h), for ranks that share memory.
+//   - the exchange on one node (ring_allreduce/same_node.h), for ranks on one machine.
 #pragma once
 
 #include <memory>
@@ -26,7 +26,7 @@ class AllReduce {
     int ranks;
     const Compressor& compressor;
     Spans& spans;
-    int channel = 0;  // concurrent sums need different channels
+    int channel = 0;  // below kChannels / 2; concurrent sums need different channels
   };
 
   virtual ~AllReduce() = default;
@@ -42,7 +42,7 @@ class AllReduce {
   void sum(std::span<float> values);
 
  protected:
-  explicit AllReduce(const Group& group, const BlockRange& range)
+  AllReduce(const Group& group, const BlockRange& range)
       : group_(group), range_(range), host_(group.compressor, group.spans) {}
 
   virtual void run(Staging& values) = 0;

@@ -37,7 +37,7 @@ bool parse(int argc, char** argv, Options& o) {
       "Times the all-reduce of f32 gradients, from --min-bytes to --max-bytes in factors of 4, "
       "over\n"
       "threads or, under mpiexec, over MPI, compared with MPI_Allreduce. Checks every result.\n"
-      "Threads read each other's memory. Over MPI or a --link, a ring of messages makes the sum.\n"
+      "Ranks on one machine exchange directly. Over a network or a --link they form a ring.\n"
       "\n"
       "  time   of the slowest rank, median over the iterations; with --fit the shortest\n"
       "  algbw  bytes of the gradient / time\n"

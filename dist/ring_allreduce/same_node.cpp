@@ -30,21 +30,21 @@ std::vector<Segment> cut(const AllReduce::Group& group, const BlockRange& range,
   return segments;
 }
 
-const ConstPieces& place_in(const Request& received) {
-  return *reinterpret_cast<const ConstPieces*>(received->message().data());
-}
-
 }  // namespace
 
 SameNodeAllReduce::SameNodeAllReduce(const Group& group, const BlockRange& range,
                                      std::size_t stretch)
     : AllReduce(group, range),
-      tag_(on_channel(Tag::ring, group.channel)),
+      values_tag_(on_channel(Tag::ring, group.channel)),
+      sums_tag_(on_channel(Tag::ring, group.channel + kChannels / 2)),
       parts_(static_cast<std::size_t>(parts_of(group, range, stretch))),
       segments_(cut(group, range, parts_of(group, range, stretch))),
-      places_(segments_.size()),
+      lent_(segments_.size()),
       values_(parts_),
-      sums_(parts_) {}
+      sums_(parts_) {
+  for (const Segment& segment : segments_)
+    buffer_bytes_ = std::max(buffer_bytes_, group.compressor.bytes(segment.count));
+}
 
 void SameNodeAllReduce::run(Staging& values) {
   // The three phases work on different parts, so a rank waits only for a rank that is a whole part
@@ -60,40 +60,32 @@ void SameNodeAllReduce::run(Staging& values) {
   sent_.clear();
 }
 
-// Tells the others where this rank's values are.
+// Sends this rank's values to the ranks that add them, and begins to receive those that it adds.
 void SameNodeAllReduce::lend(std::size_t part, Staging& values) {
   for (int back = 1; back < group_.ranks; ++back) {
     const std::size_t i = segment(part, back);
     if (segments_[i].count == 0) continue;
     values.wait(i);
-    places_[i] = values.packed(i);
-    sent_.push_back(group_.transport.send(
-        to_the_left(back), tag_, std::as_bytes(std::span(&places_[i], 1)), places_[i].bytes));
+    lent_[i] = group_.transport.send(to_the_left(back), values_tag_, values.packed(i).whole());
   }
   const std::size_t own = segment(part, group_.ranks);
   if (segments_[own].count == 0) return;
   values.wait(own);
-  places_[own] = values.packed(own);
   for (int back = group_.ranks - 1; back > 0; --back)  // the right neighbour first
-    values_[part].push_back(receive_from(to_the_left(back)));
+    values_[part].push_back(group_.transport.receive_in_place(
+        to_the_left(back), values_tag_, buffer(part, back, values.packed(own).bytes)));
 }
 
-// Adds up this rank's stretch, tells the others where the sum is, and posts receives for their
-// sums. (All ranks send values and sums in the same order and receive them in that order.)
+// Adds up this rank's stretch and sends the sum to all others.
 void SameNodeAllReduce::reduce(std::size_t part, Staging& values) {
   const std::size_t own = segment(part, group_.ranks);
-  if (segments_[own].count > 0) {
-    add_up(part, values);
-    for (int back = group_.ranks - 1; back > 0; --back)
-      sent_.push_back(group_.transport.send(
-          to_the_left(back), tag_, std::as_bytes(std::span(&places_[own], 1)), places_[own].bytes));
-    values_[part].clear();
-    values.put(own, places_[own]);
-  }
-  for (int back = 1; back < group_.ranks; ++back) {
-    const bool any = segments_[segment(part, back)].count > 0;
-    sums_[part].push_back(any ? receive_from(to_the_left(back)) : nullptr);
-  }
+  if (segments_[own].count == 0) return;
+  add_up(part, values);
+  const std::span<std::byte> sum = values.packed(own).whole();
+  for (int back = group_.ranks - 1; back > 0; --back)
+    sent_.push_back(group_.transport.send(to_the_left(back), sums_tag_, sum));
+  values_[part].clear();
+  values.put(own, sum);
 }
 
 void SameNodeAllReduce::add_up(std::size_t part, Staging& values) {
@@ -104,7 +96,7 @@ void SameNodeAllReduce::add_up(std::size_t part, Staging& values) {
   std::vector<ConstPieces> ranks(static_cast<std::size_t>(group_.ranks), own);
   for (Request& received : values_[part]) {
     transport.await(received);
-    ranks[static_cast<std::size_t>(received->source)] = place_in(received);
+    ranks[static_cast<std::size_t>(received->source)] = received->message();
   }
   if (group_.ranks == 1) return;
   const Spans::Scope span(group_.spans, adding(compressor.lossless()));
@@ -119,19 +111,30 @@ void SameNodeAllReduce::add_up(std::size_t part, Staging& values) {
   run_ranges(transport.helpers(), segments_[i].count, kBlock, add);
 }
 
-// Takes the sums from the ranks that computed them.
+// Takes the sums from the ranks that computed them. A sum replaces the values that this rank lent,
+// so these must have been read.
 void SameNodeAllReduce::gather(std::size_t part, Staging& values) {
   for (int back = 1; back < group_.ranks; ++back) {
-    Request& received = sums_[part][static_cast<std::size_t>(back - 1)];
-    if (!received) continue;
+    const std::size_t i = segment(part, back);
+    if (segments_[i].count == 0) continue;
+    group_.transport.wait(lent_[i]);
+    sums_[part].push_back(
+        group_.transport.receive_in_place(to_the_left(back), sums_tag_, values.packed(i).whole()));
+  }
+  for (std::size_t next = 0, back = 1; next < sums_[part].size(); ++back) {
+    const std::size_t i = segment(part, static_cast<int>(back));
+    if (segments_[i].count == 0) continue;
+    Request& received = sums_[part][next++];
     group_.transport.await(received);
-    values.put(segment(part, back), place_in(received));
+    values.put(i, received->message());
   }
 }
 
-Request SameNodeAllReduce::receive_from(int rank) {
-  return group_.transport.receive_in_place(
-      rank, tag_, std::as_writable_bytes(std::span<ConstPieces>(&read_in_place_, 1)));
+std::span<std::byte> SameNodeAllReduce::buffer(std::size_t part, int back, std::size_t bytes) {
+  const auto others = static_cast<std::size_t>(group_.ranks - 1);
+  if (memory_.span().empty()) memory_ = HugePages(2 * others * buffer_bytes_);
+  const std::size_t i = part % 2 * others + static_cast<std::size_t>(back - 1);
+  return memory_.span().subspan(i * buffer_bytes_, bytes);
 }
 
 // Cancels receives before sends: a send lasts until its receiver is cancelled.
@@ -142,6 +145,7 @@ void SameNodeAllReduce::give_up(Staging& values) {
   }
   for (auto* all : {&sums_, &values_})
     for (auto& received : *all) received.clear();
+  for (Request& lent : lent_) lent.reset();
   sent_.clear();
 }
 

@@ -1,20 +1,23 @@
-// Sums over ranks that are threads of one process and can read each other's memory. Each rank reads
-// a range of consecutive blocks (a stretch) from all ranks and adds them up. Then all ranks read
-// the sums from it. Every block is added in the order of the ring (dist/block.h), so the bits are
-// the same as the ring's. But there are 2 steps instead of 2(p-1), and no partial sum is ever
-// stored. (Papers call this local aggregation and use it within each machine of a cluster.)
+// Sums over ranks on one machine, without a ring. Each rank gets a range of consecutive blocks (a
+// stretch) from all ranks and adds them up. Then all ranks get the sums from it. Every block is
+// added in the order of the ring (dist/block.h), so the bits are the same as the ring's. The bytes
+// are the same too, but there are 2 steps instead of 2(p-1), no partial sum is ever stored, and
+// messages are contiguous. (Papers call this local aggregation and use it within each machine of a
+// cluster.)
 //
 //   rank 0   |b0|b1|b2|b3|b4|b5|…     rank 0 adds up b0 and b1:  b0 of ranks 1, 2, 0
 //   rank 1   |b0|b1|b2|b3|b4|b5|…                                b1 of ranks 2, 0, 1
-//   rank 2   |b0|b1|b2|b3|b4|b5|…     then ranks 1 and 2 read both sums from rank 0
+//   rank 2   |b0|b1|b2|b3|b4|b5|…     then ranks 1 and 2 get both sums from rank 0
 //
-// A message only says where the bytes are. Its send is done when the receiver has read them
+// Threads of one process read messages in the sender's memory, so nothing is copied but the sums
 // (receive_in_place() in transport.h). A long gradient is summed in parts, so that sums are read
 // while they are still in the cache.
 #pragma once
 
+#include <span>
 #include <vector>
 
+#include "base/huge_pages.h"
 #include "dist/all_reduce.h"
 
 namespace tandem {
@@ -42,16 +45,18 @@ class SameNodeAllReduce : public AllReduce {
   int to_the_left(int back) const {
     return (group_.transport.rank() + group_.ranks - back) % group_.ranks;
   }
-  Request receive_from(int rank);
+  std::span<std::byte> buffer(std::size_t part, int back, std::size_t bytes);
 
-  Tag tag_;
+  Tag values_tag_, sums_tag_;
   std::size_t parts_;
   std::vector<Segment> segments_;
-  std::vector<ConstPieces> places_;  // by segment: where this rank's bytes are
-  // By part: messages with the others' values, which this rank adds, and with the others' sums.
+  std::vector<Request> lent_;  // by segment: this rank's values, sent to the rank that adds them
+  // By part: the others' values, which this rank adds, and the others' sums.
   std::vector<std::vector<Request>> values_, sums_;
-  std::vector<Request> sent_;
-  ConstPieces read_in_place_;  // never written, because messages are read in place
+  std::vector<Request> sent_;  // sums
+  // For the values of two parts, from a transport that does not read in place.
+  std::size_t buffer_bytes_ = 0;
+  HugePages memory_;
 };
 
 }  // namespace tandem

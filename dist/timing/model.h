@@ -23,8 +23,8 @@ struct ComputeCost {
   double all() const { return update + forward + backward; }
 };
 
-// The second half of Eq. 5: a ring all-reduce of n bytes of gradient, n_wire on the wire. (Threads
-// of one process without a link take less time: they read each other's memory, in two steps.)
+// The second half of Eq. 5: a ring all-reduce of n bytes of gradient, n_wire on the wire. (Ranks
+// on one machine without a link take less time: they need only two steps.)
 inline double ring_time(const NetworkCost& c, int p, double n, double n_wire) {
   const double share = static_cast<double>(p - 1) / p;
   return 2 * (p - 1) * c.alpha + 2 * share * n_wire * c.beta + share * n * c.gamma + c.sync;

@@ -79,6 +79,9 @@ class MpiTransport : public Transport {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   int node(int rank) const override { return nodes_[static_cast<std::size_t>(rank)]; }
+  bool on_one_node() const override {
+    return std::ranges::all_of(nodes_, [&](int node) { return node == nodes_[0]; });
+  }
 
   Request begin_send(int to, Tag tag, std::span<const std::byte> bytes) override {
     auto own = make(Operation::Kind::send, to, tag, bytes.size());

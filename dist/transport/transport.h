@@ -91,19 +91,13 @@ class Transport {
   virtual std::size_t bytes_in_flight() const { return 8 << 20; }
   // The ring sends no shorter segments than this, unless a share is shorter; 0: no limit.
   virtual std::size_t shortest_segment() const { return 0; }
-  // Whether ranks can read each other's memory: they are threads of one process without an emulated
-  // link.
-  virtual bool shares_memory() const { return false; }
+  // Whether all ranks are on one machine, without an emulated link between them.
+  virtual bool on_one_node() const { return false; }
 
   Request send(int to, Tag tag, std::span<const std::byte> bytes) {
-    return send(to, tag, bytes, bytes.size());
-  }
-  // The same for a message that only tells the receiver where to read `bytes` bytes. These bytes
-  // count as sent.
-  Request send(int to, Tag tag, std::span<const std::byte> message, std::size_t bytes) {
     if (static_cast<int>(tag) < kTags * kChannels)
-      bytes_sent_[static_cast<std::size_t>(tag) % kTags] += static_cast<std::int64_t>(bytes);
-    return begin_send(to, tag, message);
+      bytes_sent_[static_cast<std::size_t>(tag) % kTags] += static_cast<std::int64_t>(bytes.size());
+    return begin_send(to, tag, bytes);
   }
   virtual Request receive(int from, Tag tag, std::span<std::byte> bytes) = 0;
   // Like receive(), but the message may stay in the sender's memory until the request is destroyed.

@@ -100,7 +100,7 @@ TEST_CASE("staging: a device's sum has the same bits as a ring over host memory"
           const AllReduce::Group group{t, ranks, *compressor, spans};
           std::vector<std::unique_ptr<AllReduce>> sums;
           sums.push_back(std::make_unique<RingAllReduce>(group, BlockRange{.count = count}));
-          if (t.shares_memory())
+          if (t.on_one_node())
             for (const std::size_t stretch : {2 << 20, 5000})  // at once, or in parts
               sums.push_back(
                   std::make_unique<SameNodeAllReduce>(group, BlockRange{.count = count}, stretch));
