@@ -22,6 +22,11 @@ namespace tandem {
 
 inline constexpr std::int64_t kBlock = 2048;  // elements
 
+// Into how many parts of this length a whole is divided; the last may be shorter.
+inline std::int64_t parts(std::int64_t whole, std::int64_t part) {
+  return (whole + part - 1) / part;
+}
+
 inline int owner(std::int64_t block, int ranks) { return static_cast<int>(block % ranks); }
 
 // Consecutive elements of a flat gradient: a bucket, or all of it.
@@ -29,7 +34,7 @@ struct BlockRange {
   std::int64_t count = 0;        // elements; whole blocks, except the gradient's last one
   std::int64_t first_block = 0;  // where the range begins in the flat gradient
 
-  std::int64_t blocks() const { return (count + kBlock - 1) / kBlock; }
+  std::int64_t blocks() const { return parts(count, kBlock); }
 
   // The blocks of this range that `share` owns, counted from the beginning of the range:
   // first_of(), and every ranks-th block after it.
@@ -37,7 +42,7 @@ struct BlockRange {
     return (share - first_block % ranks + ranks) % ranks;
   }
   std::int64_t blocks_of(int share, int ranks) const {
-    return std::max<std::int64_t>(0, (blocks() - first_of(share, ranks) + ranks - 1) / ranks);
+    return std::max<std::int64_t>(0, parts(blocks() - first_of(share, ranks), ranks));
   }
 };
 

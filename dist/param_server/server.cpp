@@ -12,8 +12,6 @@ namespace {
 
 constexpr std::size_t kSegmentsAhead = 4;
 
-std::int64_t parts(std::int64_t whole, std::int64_t part) { return (whole + part - 1) / part; }
-
 // The elements of a segment in a flat buffer.
 template <class T>
 std::span<T> of(std::span<T> flat, const Segment& segment) {

@@ -7,8 +7,6 @@ namespace {
 
 constexpr std::int64_t kPiece = kBlock / 8;  // elements; the shortest part of a block that is sent
 
-std::int64_t parts(std::int64_t whole, std::int64_t part) { return (whole + part - 1) / part; }
-
 // Segment k of a share.
 Segment segment(int share, std::int64_t k, int ranks, const BlockRange& range,
                 const Pipelining& how) {
