@@ -38,10 +38,10 @@ SameNodeAllReduce::SameNodeAllReduce(const Group& group, const BlockRange& range
       values_tag_(on_channel(Tag::ring, group.channel)),
       sums_tag_(on_channel(Tag::ring, group.channel + kChannels / 2)),
       parts_(static_cast<std::size_t>(parts_of(group, range, stretch))),
-      segments_(cut(group, range, parts_of(group, range, stretch))),
-      lent_(segments_.size()),
+      segments_(cut(group, range, static_cast<std::int64_t>(parts_))),
       values_(parts_),
-      sums_(parts_) {
+      lent_(segments_.size()),
+      sums_(segments_.size()) {
   for (const Segment& segment : segments_)
     buffer_bytes_ = std::max(buffer_bytes_, group.compressor.bytes(segment.count));
 }
@@ -55,7 +55,7 @@ void SameNodeAllReduce::run(Staging& values) {
     if (part > 1) gather(part - 2, values);
   }
   values.settle();
-  for (auto& received : sums_) received.clear();
+  for (Request& received : sums_) received.reset();
   for (Request& sent : sent_) group_.transport.wait(sent);
   sent_.clear();
 }
@@ -118,15 +118,14 @@ void SameNodeAllReduce::gather(std::size_t part, Staging& values) {
     const std::size_t i = segment(part, back);
     if (segments_[i].count == 0) continue;
     group_.transport.wait(lent_[i]);
-    sums_[part].push_back(
-        group_.transport.receive_in_place(to_the_left(back), sums_tag_, values.packed(i).whole()));
+    sums_[i] =
+        group_.transport.receive_in_place(to_the_left(back), sums_tag_, values.packed(i).whole());
   }
-  for (std::size_t next = 0, back = 1; next < sums_[part].size(); ++back) {
-    const std::size_t i = segment(part, static_cast<int>(back));
-    if (segments_[i].count == 0) continue;
-    Request& received = sums_[part][next++];
-    group_.transport.await(received);
-    values.put(i, received->message());
+  for (int back = 1; back < group_.ranks; ++back) {
+    const std::size_t i = segment(part, back);
+    if (!sums_[i]) continue;
+    group_.transport.await(sums_[i]);
+    values.put(i, sums_[i]->message());
   }
 }
 
@@ -143,8 +142,8 @@ void SameNodeAllReduce::give_up(Staging& values) {
     values.settle();
   } catch (const std::exception&) {  // a failed device no longer reads
   }
-  for (auto* all : {&sums_, &values_})
-    for (auto& received : *all) received.clear();
+  for (Request& received : sums_) received.reset();
+  for (auto& received : values_) received.clear();
   for (Request& lent : lent_) lent.reset();
   sent_.clear();
 }

@@ -50,9 +50,10 @@ class SameNodeAllReduce : public AllReduce {
   Tag values_tag_, sums_tag_;
   std::size_t parts_;
   std::vector<Segment> segments_;
-  std::vector<Request> lent_;  // by segment: this rank's values, sent to the rank that adds them
-  // By part: the others' values, which this rank adds, and the others' sums.
-  std::vector<std::vector<Request>> values_, sums_;
+  std::vector<std::vector<Request>> values_;  // by part: the others' values, which this rank adds
+  // By segment: this rank's values, sent to the rank that adds them, and the sum that it sends
+  // back.
+  std::vector<Request> lent_, sums_;
   std::vector<Request> sent_;  // sums
   // For the values of two parts, from a transport that does not read in place.
   std::size_t buffer_bytes_ = 0;
