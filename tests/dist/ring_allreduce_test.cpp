@@ -4,11 +4,9 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <memory>
-#include <optional>
 #include <thread>
 
 #include "base/random.h"
@@ -68,114 +66,6 @@ std::vector<float> part_of(const std::vector<float>& all, const BlockRange& rang
 }
 
 }  // namespace
-
-TEST_CASE("blocks: ranks own equally many blocks of any range, give or take one") {
-  for (int ranks = 1; ranks <= 9; ++ranks)
-    for (std::int64_t first = 0; first < 20; ++first)
-      for (std::int64_t blocks = 0; blocks < 30; ++blocks) {
-        const BlockRange range{.count = blocks * kBlock, .first_block = first};
-        std::int64_t fewest = blocks, most = 0, all = 0;
-        for (int share = 0; share < ranks; ++share) {
-          const std::int64_t own = range.blocks_of(share, ranks);
-          for (std::int64_t i = 0; i < own; ++i)
-            REQUIRE(owner(first + range.first_of(share, ranks) + i * ranks, ranks) == share);
-          fewest = std::min(fewest, own), most = std::max(most, own), all += own;
-        }
-        REQUIRE(all == blocks);
-        REQUIRE(most - fewest <= 1);
-      }
-}
-
-TEST_CASE("ring plan: receives match the left neighbour's sends, and sums end at their owners") {
-  for (int ranks = 1; ranks <= 8; ++ranks)
-    for (const std::int64_t blocks : {0, 1, 5, 24, 67})
-      for (const std::int64_t first_block : {0, 5})
-        for (const Pipelining how : {Pipelining{.segment = 3 * kBlock, .in_part = 2},
-                                     Pipelining{.segment = kBlock / 4, .in_part = 8},
-                                     Pipelining{.segment = 100 * kBlock, .in_part = 1}}) {
-          if (how.segment < kBlock && blocks > ranks) continue;  // it divides single blocks only
-          const BlockRange range{.count = blocks * kBlock, .first_block = first_block};
-          std::vector<RingPlan> plans;
-          for (int rank = 0; rank < ranks; ++rank)
-            plans.push_back(ring_plan(rank, ranks, range, how));
-          for (int rank = 0; rank < ranks; ++rank) {
-            const RingPlan& plan = plans[static_cast<std::size_t>(rank)];
-            const RingPlan& left = plans[static_cast<std::size_t>((rank + ranks - 1) % ranks)];
-            std::vector<int> values(plan.segments.size()), sums(plan.segments.size());
-            std::vector<Segment> sent, received;
-            for (const Move& m : plan.moves) {
-              values[m.segment] += !m.receives || m.adds;
-              sums[m.segment] += m.completes;
-              CHECK(m.step <= 2 * (ranks - 1));
-              CHECK(m.adds == (m.step > 0 && m.step < ranks));
-              if (m.completes && (m.adds || !m.receives)) CHECK(m.share == rank);
-              const Segment& s = plan.segments[m.segment];
-              if (s.count > 0) CHECK(owner(first_block + s.first / kBlock, ranks) == m.share);
-              if (m.receives) received.push_back(s);
-            }
-            // Every segment's values are used once, and its sum is complete once.
-            CHECK(std::ranges::all_of(values, [](int n) { return n == 1; }));
-            CHECK(std::ranges::all_of(sums, [](int n) { return n == 1; }));
-            for (const Move& m : left.moves)
-              if (m.sends) sent.push_back(left.segments[m.segment]);
-            CHECK(std::ranges::equal(sent, received, [](const Segment& a, const Segment& b) {
-              return a.first == b.first && a.count == b.count;
-            }));
-          }
-        }
-}
-
-TEST_CASE("ring plan: segments cover every element once") {
-  for (const std::int64_t count : {0, 1, 2047, 2048, 2049, 100'001, 5'000'000})
-    for (const int ranks : {1, 2, 3, 7})
-      for (const bool divides : {true, false})
-        for (const std::size_t shortest : {0, 50'000})
-          for (const std::int64_t first_block : {0, 4}) {
-            const BlockRange range{.count = count, .first_block = first_block};
-            const auto how = pipelining(range, ranks, kBlock * sizeof(float), divides,
-                                        {.bytes_in_flight = 100'000, .shortest_segment = shortest});
-            std::vector<char> seen(static_cast<std::size_t>(count));
-            for (const Segment& s : ring_plan(0, ranks, range, how).segments) {
-              if (!divides) CHECK(s.first % kBlock == 0);
-              s.for_each_run(kBlock, [&](std::int64_t first, std::int64_t, std::int64_t n) {
-                for (std::int64_t i = first; i < first + n; ++i)
-                  ++seen[static_cast<std::size_t>(i)];
-              });
-            }
-            CHECK(std::ranges::all_of(seen, [](char n) { return n == 1; }));
-          }
-}
-
-// This implies that a bucket takes a + bM wherever it begins. All ranks send equally much, give or
-// take one block in each half, in as many messages as for any other bucket of that size.
-TEST_CASE("ring plan: a bucket costs the same wherever it begins") {
-  for (const int ranks : {2, 4, 8})
-    for (const std::int64_t blocks : {1, 2, 3, 8, 11, 64, 130, 1000, 8192})
-      for (const std::size_t shortest : {0, 120'000}) {
-        std::optional<std::size_t> messages;
-        for (const std::int64_t first_block : {0, 1, 7, 1234}) {
-          const BlockRange range{.count = blocks * kBlock, .first_block = first_block};
-          const auto how = pipelining(range, ranks, kBlock * sizeof(float), true,
-                                      {.bytes_in_flight = 1 << 20, .shortest_segment = shortest});
-          std::size_t all = 0;
-          for (int rank = 0; rank < ranks; ++rank) {
-            const RingPlan plan = ring_plan(rank, ranks, range, how);
-            std::int64_t sent = 0;
-            for (const Move& m : plan.moves)
-              if (m.sends && plan.segments[m.segment].count > 0)
-                ++all, sent += plan.segments[m.segment].count;
-            const double even = 2.0 * (ranks - 1) / ranks * static_cast<double>(range.count);
-            CHECK(std::abs(static_cast<double>(sent) - even) <= 2 * kBlock);
-          }
-          if (!messages) messages = all;
-          CHECK(all == *messages);
-          // Shares shorter than the shortest segment take one message per step, and a second one if
-          // they are longer than others. (With fewer blocks than ranks, a block is sent in pieces.)
-          if (blocks / ranks * 8192 < 120'000 && shortest > 0 && blocks >= ranks)
-            CHECK(all <= static_cast<std::size_t>(2 * 2 * (ranks - 1) * ranks));
-        }
-      }
-}
 
 TEST_CASE("all-reduce: has the bits of the definition on every rank, for all sizes") {
   for (const std::string& name : compressor_names()) {
@@ -403,47 +293,44 @@ TEST_CASE("all-reduce: a job that fails at any moment ends on every rank") {
     const Make make = attempt % 8 < 4 ? ring : attempt % 2 == 0 ? in_parts : same_node;
     ThreadsNetwork network(ranks, attempt % 2 == 0 ? 1 : 2 << 20);  // in parts, or at once
     std::atomic<int> sums = 0, ended = 0;
-    {
-      std::vector<Thread> threads;
-      for (int rank = 0; rank < ranks; ++rank)
-        threads.push_back(start_thread("rank", Work::waits, [&, rank] {
-          const auto transport = network.transport(rank);
-          Spans spans;
-          const std::vector<float> ones(static_cast<std::size_t>(40 * kBlock), 1);
-          const auto all_reduce =
-              make({*transport, ranks, *compressor, spans}, {.count = std::ssize(ones)});
-          const Device device = fake_gpu();
-          const Tensor values = Tensor::from(ones, {std::ssize(ones)}, device);
-          const auto staging =
-              device.backend().make_staging(compressor->packing(), values.count(), kBlock);
-          const auto sum = [&] {
-            try {
-              if (attempt % 4 < 2) {
-                all_reduce->sum(values.span<float>());
-              } else {  // a device, which on one node reads sums from their owner's memory
-                staging->begin(values, device.backend().record_event(), all_reduce->segments(),
-                               Staging::Fill::from_values);
-                all_reduce->sum(*staging);
-                staging->finish();
-              }
-              ++sums;
-            } catch (const JobFailed&) {
-              return false;
-            }
-            return true;
-          };
-          while (sum()) {
-          }
-          std::vector<float> more(ones);
-          try {  // a job that was queued after it
-            all_reduce->sum(more);
-          } catch (const JobFailed&) {
-            ++ended;
-          }
-        }));
+    const Thread failer = start_thread("fails", Work::waits, [&] {
       while (sums < attempt % 10) std::this_thread::yield();
       network.fail("enough");
-    }
+    });
+    on_ranks(network, [&](Transport& transport) {
+      Spans spans;
+      const std::vector<float> ones(static_cast<std::size_t>(40 * kBlock), 1);
+      const auto all_reduce =
+          make({transport, ranks, *compressor, spans}, {.count = std::ssize(ones)});
+      const Device device = fake_gpu();
+      const Tensor values = Tensor::from(ones, {std::ssize(ones)}, device);
+      const auto staging =
+          device.backend().make_staging(compressor->packing(), values.count(), kBlock);
+      const auto sum = [&] {
+        try {
+          if (attempt % 4 < 2) {
+            all_reduce->sum(values.span<float>());
+          } else {  // a device, which on one node reads sums from their owner's memory
+            staging->begin(values, device.backend().record_event(), all_reduce->segments(),
+                           Staging::Fill::from_values);
+            all_reduce->sum(*staging);
+            staging->finish();
+          }
+          ++sums;
+        } catch (const JobFailed&) {
+          return false;
+        }
+        return true;
+      };
+      while (sum()) {
+      }
+      std::vector<float> more(ones);
+      try {  // a job that was queued after it
+        all_reduce->sum(more);
+      } catch (const JobFailed&) {
+        ++ended;
+      }
+    });
     CHECK(ended == ranks);
   }
 }
@@ -474,27 +361,22 @@ TEST_CASE("all-reduce: a device that fails on one rank ends the sum on every ran
         CAPTURE(calls);
         ThreadsNetwork network(ranks, calls % 2 == 0 ? 1 : 2 << 20);  // in parts, or at once
         std::atomic<int> failed = 0, ended = 0;
-        {
-          std::vector<Thread> threads;
-          for (int rank = 0; rank < ranks; ++rank)
-            threads.push_back(start_thread("rank", Work::waits, [&, rank] {
-              const auto transport = network.transport(rank);
-              Spans spans;
-              const auto sum = make({*transport, ranks, *compressor, spans}, {.count = count});
-              const Device device = fake_gpu();
-              const Tensor values = Tensor::zeros({count}, Dtype::f32, device);
-              Fails staging(count, rank == 0 ? calls : 1000);
-              staging.begin(values, device.backend().record_event(), sum->segments(),
-                            Staging::Fill::from_values);
-              try {
-                sum->sum(staging);
-              } catch (const JobFailed&) {
-                ++ended;
-              } catch (const SystemError&) {
-                ++failed;
-              }
-            }));
-        }
+        on_ranks(network, [&](Transport& transport) {
+          Spans spans;
+          const auto sum = make({transport, ranks, *compressor, spans}, {.count = count});
+          const Device device = fake_gpu();
+          const Tensor values = Tensor::zeros({count}, Dtype::f32, device);
+          Fails staging(count, transport.rank() == 0 ? calls : 1000);
+          staging.begin(values, device.backend().record_event(), sum->segments(),
+                        Staging::Fill::from_values);
+          try {
+            sum->sum(staging);
+          } catch (const JobFailed&) {
+            ++ended;
+          } catch (const SystemError&) {
+            ++failed;
+          }
+        });
         const int all_calls =
             2 * (make == same_node ? ranks : 8 * ranks);  // each segment is waited for and put
         CHECK(failed == (calls < all_calls ? 1 : 0));
