@@ -54,7 +54,7 @@ class Communication {
   Spans& spans() { return spans_; }
 
   // Call it when the compute thread has failed. Ends all waits of jobs with JobFailed, on this rank
-  // and on those that the transport can reach, and returns when no job runs any more.
+  // and on those that the transport can reach, and returns when no job is running.
   void stop(const std::string& reason) {
     transport_->fail(reason);
     call([] {});

@@ -87,7 +87,7 @@ float element(std::int64_t i, int rank) { return static_cast<float>(i % 61 - 30 
 // One line of the table.
 struct Row {
   std::int64_t bytes = 0;
-  double seconds = 0, wire_bytes = 0;    // of our ring; the bytes that each rank sends
+  double seconds = 0, wire_bytes = 0;    // of ours; the bytes that each rank sends
   double mpi_yields = 0, mpi_spins = 0;  // seconds; 0 if not measured
 };
 
@@ -206,7 +206,10 @@ template <class F>
 double smallest(double low, double high, F&& f) {
   for (int i = 0; i < 100; ++i) {
     const double left = low + (high - low) / 3, right = high - (high - low) / 3;
-    (f(left) < f(right) ? high : low) = f(left) < f(right) ? right : left;
+    if (f(left) < f(right))
+      high = right;
+    else
+      low = left;
   }
   return (low + high) / 2;
 }

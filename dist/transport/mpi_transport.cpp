@@ -20,7 +20,7 @@
 namespace tandem {
 namespace {
 
-bool closed = false;  // MPI must not be called any more
+bool closed = false;  // from then on, MPI must not be called
 
 std::string error_text(int code) {
   char text[MPI_MAX_ERROR_STRING];

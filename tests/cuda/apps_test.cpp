@@ -99,7 +99,7 @@ TEST_CASE("cuda: apps: the fastest algorithms are chosen once for all runs") {
   CHECK(loss() == near);
   CHECK(read_bytes(file) == measured);  // nothing was measured again
 
-  // What is not at its place any more is measured again.
+  // A choice that cuDNN no longer offers in its place is measured again.
   const std::string key = measured.substr(0, measured.find('\t'));
   const MemoFile memo(file);
   memo.add(key, memo.find(key).value() + " of old");
