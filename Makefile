@@ -87,6 +87,7 @@ cxx_flags := -std=c++20 -pthread $(arch_flag) \
   $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all -g1 -Wno-stringop-overflow \
     -Wno-unknown-warning-option) \
   $(CXXFLAGS)
+quick_flags := $(if $(filter 1,$(DEBUG)),,$(if $(SAN),-O0,-O1))
 # -ffp-contract=off: our own arithmetic gives the same bits with every compiler and architecture.
 # Instrumented code misleads the compiler's flow analysis, so WERROR applies only without SAN.
 ld_flags := -pthread $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
@@ -168,6 +169,8 @@ $(BUILD)/obj/tensor/cuda/%.o $(BUILD)/obj/tests/cuda/%.o: private cpp_flags += $
 # registers: optimised, and without checks of stack variables.
 $(BUILD)/obj/tensor/cpu/panels.o: private cxx_flags += -ffp-contract=fast \
   $(if $(SAN),-O3 $(if $(findstring clang,$(CXX)),,--param asan-stack=0))
+# These rooms do no mathematics, so they are compiled quickly rather than for speed.
+$(foreach room,train speedup apps tests,$(BUILD)/obj/$(room)/%.o): private cxx_flags += $(quick_flags)
 $(BUILD)/obj/dist/transport/mpi_transport.o: private cpp_flags += $(mpi_cpp_flags)
 $(BUILD)/obj/tests/apps/mpi_test.o $(BUILD)/obj/tests/docs/commands_test.o: private cpp_flags += -DTANDEM_MPIEXEC='"$(MPIEXEC)"'
 
@@ -186,7 +189,7 @@ define remember
 endef
 .PHONY: force
 $(BUILD)/flags: force
-	$(call remember,$(CXX) $(cpp_flags) $(cxx_flags))
+	$(call remember,$(CXX) $(cpp_flags) $(cxx_flags) $(quick_flags))
 $(BUILD)/nvcc_flags: force
 	$(call remember,$(nvcc_flags))
 $(BUILD)/link_flags: force
