@@ -27,6 +27,9 @@ class AllReduce {
     const Compressor& compressor;
     Spans& spans;
     int channel = 0;  // below kChannels / 2; concurrent sums need different channels
+    // Over an emulated link, sums of M bytes take a + bM, as schedules of buckets assume. Sums of
+    // medium length then take longer, because their latencies are not hidden.
+    bool linear = false;
   };
 
   virtual ~AllReduce() = default;

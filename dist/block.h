@@ -9,7 +9,7 @@
 //
 // The owner depends only on a block's place in the whole flat gradient. So no schedule changes the
 // result by a single bit, whichever blocks are sent together. Ranks own equally many blocks of any
-// range, give or take one. So a ring takes a + bM for M bytes, wherever the range begins.
+// range, give or take one. So a ring takes equally long, wherever the range begins.
 //
 // A message carries blocks of one share. In the gradient these blocks are p blocks apart; in the
 // message they are contiguous.

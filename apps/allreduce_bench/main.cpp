@@ -56,7 +56,8 @@ bool parse(int argc, char** argv, Options& o) {
   app.add_option("--first-block", o.first_block,
                  "Where in the flat gradient it begins, in blocks of 8 KB, as a bucket would")
       ->check(CLI::Range(0L, 1L << 32));
-  app.add_flag("--fit", o.fit, "Fit a + bM to the times of all sizes, and say how far off it is");
+  app.add_flag("--fit", o.fit,
+               "Sum as buckets are summed, and say how far the times of all sizes are from a + bM");
   app.add_option("--iterations", o.iterations, "Timed rounds per size; 0: 5 to 50, by size")
       ->check(CLI::Range(0, 1 << 20));
   app.add_option("--compress", o.compress, "none, trunc16 or quant8")
@@ -113,7 +114,11 @@ class Bench {
   // Alternates between both, so that a noisy machine disturbs them equally.
   Row ours_and_yielding(std::int64_t bytes, bool mpi) {
     Row row{.bytes = bytes};
-    const auto sum = make_all_reduce({transport_, ranks_, *compressor_, spans_},
+    const auto sum = make_all_reduce({.transport = transport_,
+                                      .ranks = ranks_,
+                                      .compressor = *compressor_,
+                                      .spans = spans_,
+                                      .linear = o_.fit},
                                      {.count = bytes / 4, .first_block = o_.first_block});
     std::vector<double> ours, yields;
     double wrong[] = {0};

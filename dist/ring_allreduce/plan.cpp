@@ -44,6 +44,8 @@ RingPlan ring_plan(int rank, int ranks, const BlockRange& range, const Pipelinin
 
   const auto take_step = [&](int step, std::int64_t part) {
     const int share = share_in_hand(step);
+    const std::size_t last =
+        plan.moves.size() + static_cast<std::size_t>(first_of(part + 1) - first_of(part)) - 1;
     for (std::int64_t k = first_of(part); k < first_of(part + 1); ++k)
       plan.moves.push_back(
           {.step = step,
@@ -52,7 +54,8 @@ RingPlan ring_plan(int rank, int ranks, const BlockRange& range, const Pipelinin
            .receives = step > 0,
            .adds = step > 0 && step < ranks,
            .sends = step < 2 * (ranks - 1),
-           .completes = step >= ranks - 1});
+           .completes = step >= ranks - 1,
+           .awaits = how.step_by_step ? last : plan.moves.size()});
   };
   for (std::int64_t part = 0; part <= most_parts; ++part)
     for (int step = 0; step < ranks; ++step) {
@@ -64,40 +67,63 @@ RingPlan ring_plan(int rank, int ranks, const BlockRange& range, const Pipelinin
   return plan;
 }
 
+namespace {
+
 // A share has at least two segments, so that a rank adds one while the next is in flight. It does
 // not have many more, because every message costs time: MPI exchanges three messages for each one
 // that is longer than about 8 KB. Shares of up to 8 blocks are sent block by block, and an
 // uncompressed block has 8 KB. Longer shares have segments of up to 32 blocks (256 KB). For shares
 // of more than 4 MB, this limit grows with the share, up to 128 blocks (1 MB).
-//
-// If a network sets a shortest segment, a share shorter than twice that length is sent in one
-// message, and the sum takes 2(p-1)·(α + βM/p). If some shares are one block longer than others,
-// the longest share is sent in several messages. The first takes 2(p-1)·(α + β·segment), and the
-// last arrives β·(longest - segment) later. The segment's length is chosen so that the sum takes
-// the same total time.
-Pipelining pipelining(const BlockRange& range, int ranks, std::size_t block_bytes,
-                      bool divides_blocks, const NetworkTraits& network) {
+Pipelining fast_pipelining(const BlockRange& range, int ranks, std::size_t block_bytes,
+                           std::size_t bytes_in_flight, std::int64_t most_segments) {
   const std::int64_t blocks = range.blocks(), per_share = parts(blocks, ranks);
-  const auto share_bytes = static_cast<std::size_t>(per_share) * block_bytes;
-  const std::int64_t most = std::clamp<std::int64_t>(blocks / ranks / 16, 32, 128);
-  std::int64_t segments = per_share <= 8 ? std::max<std::int64_t>(1, per_share)
-                                         : std::max<std::int64_t>(2, parts(per_share, most));
-  if (share_bytes < 2 * network.shortest_segment) {
-    const std::int64_t unit = divides_blocks ? kPiece : kBlock;
-    const std::int64_t longest = std::min(per_share * kBlock, range.count);
-    const std::int64_t segment =
-        (2 * (ranks - 1) * range.count / ranks - longest) / std::max(1, 2 * ranks - 3);
-    const std::int64_t length = std::max(unit, parts(segment, unit) * unit);
-    return {.segment = length, .in_part = std::max<std::int64_t>(1, parts(longest, length))};
-  }
-  if (network.shortest_segment > 0)
-    segments =
-        std::min(segments, static_cast<std::int64_t>(share_bytes / network.shortest_segment));
-  const std::int64_t length = std::max<std::int64_t>(1, parts(per_share, segments));
+  const std::int64_t longest = std::clamp<std::int64_t>(blocks / ranks / 16, 32, 128);
+  const std::int64_t segments = per_share <= 8
+                                    ? std::max<std::int64_t>(1, per_share)
+                                    : std::max<std::int64_t>(2, parts(per_share, longest));
+  const std::int64_t length =
+      std::max<std::int64_t>(1, parts(per_share, std::min(segments, most_segments)));
   const std::size_t bytes = static_cast<std::size_t>(length) * block_bytes;
   return {.segment = length * kBlock,
-          .in_part = std::max<std::int64_t>(
-              1, static_cast<std::int64_t>(network.bytes_in_flight / bytes))};
+          .in_part = std::max<std::int64_t>(1, static_cast<std::int64_t>(bytes_in_flight / bytes))};
+}
+
+// Pipelining hides latencies: a sum takes the longer of 2(p-1)·α and 2(p-1)/p·βM, not their sum. So
+// it is used only for shares that take thirty latencies or more, for which α hardly counts. For
+// shorter shares, a step begins when the step before has ended, and a sum takes 2(p-1)·(α + βM/p).
+// Several messages per step let a rank add one while the one before is sent.
+//
+// If some shares are one block longer than others, this matters for shares of a few blocks. Then
+// the longest share is sent in several messages without waiting for the end of a step. The first
+// takes 2(p-1)·(α + β·segment), and the last arrives β·(longest - segment) later. The segment's
+// length is chosen so that the sum takes the same total time.
+Pipelining linear_pipelining(const BlockRange& range, int ranks, std::size_t block_bytes,
+                             bool divides_blocks, const NetworkTraits& network) {
+  const std::int64_t per_share = parts(range.blocks(), ranks);
+  const std::size_t share_bytes = static_cast<std::size_t>(per_share) * block_bytes;
+  const std::size_t latencies = share_bytes / network.latency_bytes;
+  if (latencies >= 30)
+    return fast_pipelining(range, ranks, block_bytes, network.bytes_in_flight,
+                           static_cast<std::int64_t>(latencies / 15));
+  if (per_share > 8) {
+    const std::int64_t length = std::max<std::int64_t>(8, parts(per_share, 8));
+    return {.segment = length * kBlock, .in_part = parts(per_share, length), .step_by_step = true};
+  }
+  const std::int64_t unit = divides_blocks ? kPiece : kBlock;
+  const std::int64_t longest = std::min(per_share * kBlock, range.count);
+  const std::int64_t segment =
+      (2 * (ranks - 1) * range.count / ranks - longest) / std::max(1, 2 * ranks - 3);
+  const std::int64_t length = std::max(unit, parts(segment, unit) * unit);
+  return {.segment = length, .in_part = std::max<std::int64_t>(1, parts(longest, length))};
+}
+
+}  // namespace
+
+Pipelining pipelining(const BlockRange& range, int ranks, std::size_t block_bytes,
+                      bool divides_blocks, const NetworkTraits& network) {
+  if (network.latency_bytes > 0)
+    return linear_pipelining(range, ranks, block_bytes, divides_blocks, network);
+  return fast_pipelining(range, ranks, block_bytes, network.bytes_in_flight, range.blocks());
 }
 
 }  // namespace tandem

@@ -40,12 +40,15 @@ struct Move {
   bool adds;       // adds this rank's values to the received ones
   bool sends;      // the result to the right neighbour
   bool completes;  // the result is the complete sum
+
+  std::size_t awaits;  // the move whose message must have arrived as well; usually this one
 };
 
 // How shares are cut into messages. The sum does not depend on it.
 struct Pipelining {
   std::int64_t segment = kBlock;  // elements; a share's last segment may have fewer
   std::int64_t in_part = 1;       // minimum number of segments of each share in a part
+  bool step_by_step = false;      // a share is sent on only when all of it has been received
 };
 
 struct RingPlan {
@@ -62,8 +65,9 @@ RingPlan ring_plan(int rank, int ranks, const BlockRange& range, const Pipelinin
 
 // The properties of a network that decide how shares are cut.
 struct NetworkTraits {
-  std::size_t bytes_in_flight = 0;   // enough to keep it busy
-  std::size_t shortest_segment = 0;  // bytes; 0: any length is efficient
+  std::size_t bytes_in_flight = 0;  // enough to keep it busy
+  std::size_t latency_bytes = 0;    // as many as it carries in one latency, for a sum that takes
+                                    // a + bM; 0: for the shortest time
 };
 
 // `block_bytes` is the size of a compressed block; `divides_blocks` says whether a message may

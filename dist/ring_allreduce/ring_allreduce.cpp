@@ -13,7 +13,7 @@ Pipelining pipelining_of(const AllReduce::Group& group, const BlockRange& range)
   return pipelining(range, group.ranks, group.compressor.bytes(kBlock),
                     group.compressor.divides_blocks(),
                     {.bytes_in_flight = group.transport.bytes_in_flight(),
-                     .shortest_segment = group.transport.shortest_segment()});
+                     .latency_bytes = group.linear ? group.transport.latency_bytes() : 0});
 }
 
 void collect(const Segment& segment, const Compressor& compressor, const Pieces& pieces,
@@ -55,18 +55,19 @@ void RingAllReduce::run(Staging& values) {
 void RingAllReduce::start(Staging& values) {
   values_ = &values;
   posted_ = next_ = drained_ = 0;
+  prepare(next_);
 }
 
 // Posts receives several moves ahead, then makes the next move. At the end, waits for the sends.
 bool RingAllReduce::advance() {
   if (Request& request = awaited()) {
     if (request->kind == Operation::Kind::send) return group_.transport.wait(request), true;
-    group_.transport.await(request);
+    if (!group_.transport.done(request)) return group_.transport.await(request), true;
   }
   if (may_post())
     begin_receive(posted_++);
   else if (next_ < plan_.moves.size())
-    make(next_++);
+    make(next_), prepare(++next_);
   else
     return false;
   return true;
@@ -88,7 +89,10 @@ Request& RingAllReduce::awaited() {
     const std::size_t start = move.step == group_.ranks ? starts_[move.segment] : kNone;
     return start == kNone ? received_[posted_] : sent_[start];
   }
-  if (next_ < plan_.moves.size()) return received_[next_];
+  if (next_ < plan_.moves.size()) {
+    Request& last = received_[plan_.moves[next_].awaits];
+    return group_.transport.done(last) ? received_[next_] : last;
+  }
   while (drained_ + 1 < sent_.size() && !sent_[drained_]) ++drained_;
   return sent_[drained_];
 }
@@ -107,11 +111,19 @@ void RingAllReduce::begin_receive(std::size_t i) {
         transport.receive(left_, tag_, own.contiguous() ? own.whole() : buffer(i, own.bytes));
 }
 
+// Waits for this rank's own values. It does so while the move's message is in flight, because
+// values in host memory are compressed only then.
+void RingAllReduce::prepare(std::size_t i) {
+  if (i == plan_.moves.size()) return;
+  const Move& move = plan_.moves[i];
+  if ((!move.receives || move.adds) && values_->packed(move.segment).bytes > 0)
+    values_->wait(move.segment);
+}
+
 void RingAllReduce::make(std::size_t i) {
   const Move& move = plan_.moves[i];
   const Pieces own = values_->packed(move.segment);
   if (own.bytes == 0) return;
-  if (!move.receives || move.adds) values_->wait(move.segment);
 
   std::span<std::byte> message =
       own.contiguous() && (!move.adds || move.completes) ? own.whole() : buffer(i, own.bytes);

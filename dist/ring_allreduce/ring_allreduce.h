@@ -33,6 +33,7 @@ class RingAllReduce : public AllReduce {
  private:
   void run(Staging& values) override;
   void begin_receive(std::size_t move);
+  void prepare(std::size_t move);
   void make(std::size_t move);
   std::span<std::byte> buffer(std::size_t move, std::size_t bytes);
   bool may_post() const;

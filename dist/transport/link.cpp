@@ -50,11 +50,8 @@ class Link : public Transport {
     const double on_the_wire = speed_.bytes_per_s * speed_.latency_s;
     return inner_->bytes_in_flight() + kAtWork + static_cast<std::size_t>(2 * on_the_wire);
   }
-  // A share that takes less than thirty latencies is sent in one message. Several messages would be
-  // a little faster. But with one, a ring takes 2(p-1) latencies plus the time of its bytes (Eq.
-  // 5), whatever its size.
-  std::size_t shortest_segment() const override {
-    return static_cast<std::size_t>(15 * (speed_.bytes_per_s * speed_.latency_s + kFrameBytes));
+  std::size_t latency_bytes() const override {
+    return static_cast<std::size_t>(speed_.bytes_per_s * speed_.latency_s) + kFrameBytes;
   }
   void fail(const std::string& reason) override { inner_->fail(reason); }
 

@@ -89,8 +89,8 @@ class Transport {
   // How many bytes a sender should have in flight so that the network is never idle; the same on
   // all ranks. The default suffices for 100 Gbit/s and a round trip of half a millisecond.
   virtual std::size_t bytes_in_flight() const { return 8 << 20; }
-  // The ring sends no shorter segments than this, unless a share is shorter; 0: no limit.
-  virtual std::size_t shortest_segment() const { return 0; }
+  // How many bytes the network carries in one latency; 0 if it is not known.
+  virtual std::size_t latency_bytes() const { return 0; }
   // Whether all ranks are on one machine, without an emulated link between them.
   virtual bool on_one_node() const { return false; }
 

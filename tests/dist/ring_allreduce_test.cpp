@@ -116,7 +116,12 @@ TEST_CASE("all-reduce: a bucket has the same bits as in the whole gradient, at a
                       .count = std::min(blocks * kBlock, kCount - first * kBlock),
                       .first_block = first};
                   auto values = part_of(own, range);
-                  make({t, ranks, *compressor, spans}, range)->sum(values);
+                  const AllReduce::Group group{.transport = t,
+                                               .ranks = ranks,
+                                               .compressor = *compressor,
+                                               .spans = spans,
+                                               .linear = true};
+                  make(group, range)->sum(values);
                   REQUIRE(same_bits(values, part_of(whole, range)));
                 }
               },

@@ -30,9 +30,11 @@ TEST_CASE("ring plan: receives match the left neighbour's sends, and sums end at
   for (int ranks = 1; ranks <= 8; ++ranks)
     for (const std::int64_t blocks : {0, 1, 5, 24, 67})
       for (const std::int64_t first_block : {0, 5})
-        for (const Pipelining how : {Pipelining{.segment = 3 * kBlock, .in_part = 2},
-                                     Pipelining{.segment = kBlock / 4, .in_part = 8},
-                                     Pipelining{.segment = 100 * kBlock, .in_part = 1}}) {
+        for (const Pipelining how :
+             {Pipelining{.segment = 3 * kBlock, .in_part = 2},
+              Pipelining{.segment = kBlock / 4, .in_part = 8},
+              Pipelining{.segment = 100 * kBlock, .in_part = 1},
+              Pipelining{.segment = kBlock, .in_part = 1, .step_by_step = true}}) {
           if (how.segment < kBlock && blocks > ranks) continue;  // it divides single blocks only
           const BlockRange range{.count = blocks * kBlock, .first_block = first_block};
           std::vector<RingPlan> plans;
@@ -43,7 +45,11 @@ TEST_CASE("ring plan: receives match the left neighbour's sends, and sums end at
             const RingPlan& left = plans[static_cast<std::size_t>((rank + ranks - 1) % ranks)];
             std::vector<int> values(plan.segments.size()), sums(plan.segments.size());
             std::vector<Segment> sent, received;
-            for (const Move& m : plan.moves) {
+            for (std::size_t i = 0; i < plan.moves.size(); ++i) {
+              const Move& m = plan.moves[i];
+              CHECK(m.awaits >= i);
+              if (!how.step_by_step) CHECK(m.awaits == i);
+              CHECK(plan.moves[m.awaits].step == m.step);
               values[m.segment] += !m.receives || m.adds;
               sums[m.segment] += m.completes;
               CHECK(m.step <= 2 * (ranks - 1));
@@ -69,11 +75,11 @@ TEST_CASE("ring plan: segments cover every element once") {
   for (const std::int64_t count : {0, 1, 2047, 2048, 2049, 100'001, 5'000'000})
     for (const int ranks : {1, 2, 3, 7})
       for (const bool divides : {true, false})
-        for (const std::size_t shortest : {0, 50'000})
+        for (const std::size_t latency : {0, 3'300})
           for (const std::int64_t first_block : {0, 4}) {
             const BlockRange range{.count = count, .first_block = first_block};
             const auto how = pipelining(range, ranks, kBlock * sizeof(float), divides,
-                                        {.bytes_in_flight = 100'000, .shortest_segment = shortest});
+                                        {.bytes_in_flight = 100'000, .latency_bytes = latency});
             std::vector<char> seen(static_cast<std::size_t>(count));
             for (const Segment& s : ring_plan(0, ranks, range, how).segments) {
               if (!divides) CHECK(s.first % kBlock == 0);
@@ -86,17 +92,25 @@ TEST_CASE("ring plan: segments cover every element once") {
           }
 }
 
+TEST_CASE("ring plan: a step by step sum awaits the last message of each step") {
+  const BlockRange range{.count = 24 * kBlock};
+  const RingPlan plan =
+      ring_plan(1, 4, range, {.segment = 2 * kBlock, .in_part = 3, .step_by_step = true});
+  REQUIRE(plan.moves.size() == 7 * 3);
+  for (std::size_t i = 0; i < plan.moves.size(); ++i) CHECK(plan.moves[i].awaits == i / 3 * 3 + 2);
+}
+
 // This implies that a bucket takes a + bM wherever it begins. All ranks send equally much, give or
 // take one block in each half, in as many messages as for any other bucket of that size.
 TEST_CASE("ring plan: a bucket costs the same wherever it begins") {
   for (const int ranks : {2, 4, 8})
     for (const std::int64_t blocks : {1, 2, 3, 8, 11, 64, 130, 1000, 8192})
-      for (const std::size_t shortest : {0, 120'000}) {
+      for (const std::size_t latency : {0, 8'000}) {
         std::optional<std::size_t> messages;
         for (const std::int64_t first_block : {0, 1, 7, 1234}) {
           const BlockRange range{.count = blocks * kBlock, .first_block = first_block};
           const auto how = pipelining(range, ranks, kBlock * sizeof(float), true,
-                                      {.bytes_in_flight = 1 << 20, .shortest_segment = shortest});
+                                      {.bytes_in_flight = 1 << 20, .latency_bytes = latency});
           std::size_t all = 0;
           for (int rank = 0; rank < ranks; ++rank) {
             const RingPlan plan = ring_plan(rank, ranks, range, how);
@@ -109,9 +123,10 @@ TEST_CASE("ring plan: a bucket costs the same wherever it begins") {
           }
           if (!messages) messages = all;
           CHECK(all == *messages);
-          // Shares shorter than the shortest segment take one message per step, and a second one if
-          // they are longer than others. (With fewer blocks than ranks, a block is sent in pieces.)
-          if (blocks / ranks * 8192 < 120'000 && shortest > 0 && blocks >= ranks)
+          // For a sum that takes a + bM, shares of up to 8 blocks take one message per step, and a
+          // second one if they are longer than others. (With fewer blocks than ranks, a block is
+          // sent in pieces.)
+          if (blocks <= 8 * ranks && latency > 0 && blocks >= ranks)
             CHECK(all <= static_cast<std::size_t>(2 * 2 * (ranks - 1) * ranks));
         }
       }
