@@ -1,6 +1,7 @@
 #include "dist/ring_allreduce/plan.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace tandem {
 namespace {
@@ -78,11 +79,10 @@ Pipelining fast_pipelining(const BlockRange& range, int ranks, std::size_t block
                            std::size_t bytes_in_flight, std::int64_t most_segments) {
   const std::int64_t blocks = range.blocks(), per_share = parts(blocks, ranks);
   const std::int64_t longest = std::clamp<std::int64_t>(blocks / ranks / 16, 32, 128);
-  const std::int64_t segments = per_share <= 8
-                                    ? std::max<std::int64_t>(1, per_share)
-                                    : std::max<std::int64_t>(2, parts(per_share, longest));
-  const std::int64_t length =
-      std::max<std::int64_t>(1, parts(per_share, std::min(segments, most_segments)));
+  const std::int64_t wanted =
+      per_share <= 8 ? per_share : std::max<std::int64_t>(2, parts(per_share, longest));
+  const std::int64_t segments = std::clamp<std::int64_t>(wanted, 1, most_segments);
+  const std::int64_t length = std::max<std::int64_t>(1, parts(per_share, segments));
   const std::size_t bytes = static_cast<std::size_t>(length) * block_bytes;
   return {.segment = length * kBlock,
           .in_part = std::max<std::int64_t>(1, static_cast<std::int64_t>(bytes_in_flight / bytes))};
@@ -123,7 +123,8 @@ Pipelining pipelining(const BlockRange& range, int ranks, std::size_t block_byte
                       bool divides_blocks, const NetworkTraits& network) {
   if (network.latency_bytes > 0)
     return linear_pipelining(range, ranks, block_bytes, divides_blocks, network);
-  return fast_pipelining(range, ranks, block_bytes, network.bytes_in_flight, range.blocks());
+  return fast_pipelining(range, ranks, block_bytes, network.bytes_in_flight,
+                         std::numeric_limits<std::int64_t>::max());
 }
 
 }  // namespace tandem
