@@ -1,4 +1,4 @@
-// Memory in pages of 2 MB, if the system has them. MPI lets processes of one machine read each
+// Memory in pages of 2 MB, if the system has them and it fills at least one. MPI lets processes of one machine read each
 // other's memory page by page. With ordinary pages of 4 KB, finding the pages takes as long as the
 // copy itself.
 #pragma once
@@ -17,11 +17,12 @@ class HugePages {
  public:
   HugePages() = default;
   explicit HugePages(std::size_t bytes) : bytes_(bytes) {
-    constexpr std::size_t kPage = 2 << 20;
-    const std::size_t all = (bytes + kPage - 1) / kPage * kPage;
-    memory_.reset(static_cast<std::byte*>(std::aligned_alloc(kPage, all)));
+    constexpr std::size_t kHuge = 2 << 20, kOrdinary = 4 << 10;
+    const std::size_t page = bytes < kHuge ? kOrdinary : kHuge;
+    const std::size_t all = (bytes + page - 1) / page * page;
+    memory_.reset(static_cast<std::byte*>(std::aligned_alloc(page, all)));
     if (!memory_) throw std::bad_alloc();
-    ::madvise(memory_.get(), all, MADV_HUGEPAGE);  // if it fails, the pages are ordinary
+    if (page == kHuge) ::madvise(memory_.get(), all, MADV_HUGEPAGE);  // may fail
   }
 
   std::span<std::byte> span() const { return {memory_.get(), bytes_}; }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -14,24 +15,27 @@
 namespace tandem {
 
 // Throws Diverged, naming iteration and parameter, if a gradient contains NaN or infinity.
-// `gradient` is laid out like the flat gradient of the parameters.
-inline void require_finite(const ParameterSet& parameters, const std::vector<float>& gradient,
-                           std::int64_t iteration) {
-  for (const Parameter* p : parameters.trained())
-    if (!all_finite(std::span(gradient).subspan(static_cast<std::size_t>(p->offset),
-                                                static_cast<std::size_t>(p->shape.count()))))
+// `gradient` is the flat gradient of the parameters, or the part of it that begins at `first`.
+inline void require_finite(const ParameterSet& parameters, std::span<const float> gradient,
+                           std::int64_t iteration, std::int64_t first = 0) {
+  for (const Parameter* p : parameters.trained()) {
+    const std::int64_t begin = std::max<std::int64_t>(0, p->offset - first);
+    const std::int64_t end = std::min(std::ssize(gradient), p->offset + p->shape.count() - first);
+    if (begin < end && !all_finite(gradient.subspan(static_cast<std::size_t>(begin),
+                                                    static_cast<std::size_t>(end - begin))))
       throw Diverged(
           "training diverged: the gradient of {} is not finite in iteration {}; try a lower --lr",
           p->name, iteration);
+  }
 }
 
 // The same for a gradient whose staging has begun. If `ready` is not null, a GPU may still be
 // computing it, and this function waits for it.
-inline void require_finite(const ParameterSet& parameters, Staging& gradient, const EventPtr& ready,
-                           std::int64_t iteration, Spans& spans) {
+inline void require_finite(const ParameterSet& parameters, Staging& gradient, std::int64_t first,
+                           const EventPtr& ready, std::int64_t iteration, Spans& spans) {
   std::optional<Spans::Scope> waits;
   if (ready) waits.emplace(spans, SpanKind::wait);
-  if (!gradient.finite()) require_finite(parameters, gradient.values(), iteration);
+  if (!gradient.finite()) require_finite(parameters, gradient.values(), iteration, first);
 }
 
 }  // namespace tandem

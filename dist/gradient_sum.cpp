@@ -7,15 +7,23 @@
 namespace tandem {
 
 GradientSum::GradientSum(const StrategyContext& context, int in_flight)
+    : GradientSum(context, {.count = context.parameters.values().count()}, false, in_flight) {}
+
+GradientSum::GradientSum(const StrategyContext& context, const BlockRange& range, bool linear)
+    : GradientSum(context, range, linear, 1) {}
+
+GradientSum::GradientSum(const StrategyContext& context, const BlockRange& range, bool linear,
+                         int in_flight)
     : c_(context),
+      range_(range),
       all_reduce_(make_all_reduce({.transport = context.communication.transport(),
                                    .ranks = context.workers,
                                    .compressor = context.compressor,
-                                   .spans = context.communication.spans()},
-                                  {.count = context.parameters.values().count()})) {
+                                   .spans = context.communication.spans(),
+                                   .linear = linear},
+                                  range)) {
   for (int i = 0; i < in_flight; ++i)
-    stagings_.push_back(make_staging(context.parameters.device(), context.compressor,
-                                     context.parameters.values().count(),
+    stagings_.push_back(make_staging(context.parameters.device(), context.compressor, range.count,
                                      context.communication.spans()));
 }
 
@@ -30,8 +38,8 @@ void GradientSum::begin(const Gradient& gradient) {
 void GradientSum::operator()(Gradient& gradient) {
   Staging& staging = staging_of(gradient);
   c_.communication.spans().set_iteration(gradient.iteration);
-  require_finite(c_.parameters, staging, gradient.ready, gradient.iteration,
-                 c_.communication.spans());
+  require_finite(c_.parameters, staging, range_.first_block * kBlock, gradient.ready,
+                 gradient.iteration, c_.communication.spans());
   all_reduce_->sum(staging);
   gradient.ready = staging.finish();
 }

@@ -1,5 +1,5 @@
-// Brings a gradient to the host, checks that it is finite, and sums it over all workers. D-Sync,
-// Pipe-SGD and Local SGD use it.
+// Brings a gradient, or a part of it, to the host, checks that it is finite, and sums it over all
+// workers. All algorithms that sum gradients use it.
 //
 // On a GPU work is only queued. These rules order all accesses to a gradient's memory:
 //   - Backward writes it on the compute stream. Gradient::ready is recorded after backward, and the
@@ -22,8 +22,10 @@ namespace tandem {
 
 class GradientSum {
  public:
-  // At most `in_flight` gradients may have begun without being summed.
+  // For whole gradients. At most `in_flight` of them may have begun without being summed.
   explicit GradientSum(const StrategyContext& context, int in_flight = 1);
+  // For this range of the flat gradient. `linear`: see AllReduce::Group.
+  GradientSum(const StrategyContext& context, const BlockRange& range, bool linear);
 
   // Starts copying the gradient to the host; earlier gradients may still be in the sum. The compute
   // thread calls this before it hands the gradient over.
@@ -36,9 +38,11 @@ class GradientSum {
   void wait_for(Gradient& gradient);
 
  private:
+  GradientSum(const StrategyContext& context, const BlockRange& range, bool linear, int in_flight);
   Staging& staging_of(const Gradient& gradient) const;
 
   StrategyContext c_;
+  BlockRange range_;
   std::unique_ptr<AllReduce> all_reduce_;
   std::vector<std::unique_ptr<Staging>> stagings_;
 };

@@ -8,6 +8,7 @@
 #include "dist/param_server/ps_sync.h"
 #include "dist/param_server/server.h"
 #include "dist/pipe_sgd/pipe_sgd.h"
+#include "dist/schedule/overlap.h"
 #include "dist/single.h"
 
 namespace tandem {
@@ -22,6 +23,26 @@ std::unique_ptr<Server> make_parameter_server(const StrategyContext& c) {
   return std::make_unique<ParameterServer>(c.communication.transport(), c.workers,
                                            static_cast<int>(c.option("--servers")), c.parameters,
                                            c.optimizer, c.compressor, c.communication.spans());
+}
+
+// ---- which gradients are sent together
+
+template <Groups (*groups)(const Layers&, const SumCost&, const StrategyContext&), bool measures>
+std::unique_ptr<Strategy> make_overlap(const StrategyContext& context) {
+  return std::make_unique<Overlap>(context, Merging{groups, measures});
+}
+
+Groups wfbp(const Layers& layers, const SumCost&, const StrategyContext&) {
+  return each_alone(layers);
+}
+Groups buckets(const Layers& layers, const SumCost&, const StrategyContext& context) {
+  return of_size(layers, static_cast<double>(context.option("--bucket-mb")) * 1e6);
+}
+Groups mg_wfbp(const Layers& layers, const SumCost& cost, const StrategyContext&) {
+  return by_theorem_1(layers, cost);
+}
+Groups merge(const Layers& layers, const SumCost& cost, const StrategyContext&) {
+  return optimal(layers, cost);
 }
 
 // ---- predictions, by the equations of timing/model.h
@@ -73,6 +94,32 @@ std::vector<StrategyInfo> make_table() {
        .make = make<DSync>,
        .predict = predict_d_sync,
        .rows = {.label = "D-Sync"}},
+      {.name = "wfbp",
+       .help = "an all-reduce per tensor, during backward",
+       .family = Family::synchronous,
+       .make = make_overlap<wfbp, false>,
+       .rows = {.label = "WFBP", .by_default = false}},
+      {.name = "buckets",
+       .help = "an all-reduce per bucket of fixed size, during backward",
+       .family = Family::synchronous,
+       .make = make_overlap<buckets, false>,
+       .options = {{.name = "--bucket-mb",
+                    .value_name = "N",
+                    .help = "size of a bucket in MB; the last one may be smaller",
+                    .value = 25,
+                    .least = 1,
+                    .most = 1'000'000}},
+       .rows = {.label = "Buckets", .by_default = false}},
+      {.name = "mg-wfbp",
+       .help = "as wfbp, with tensors merged by Theorem 1 of MG-WFBP",
+       .family = Family::synchronous,
+       .make = make_overlap<mg_wfbp, true>,
+       .rows = {.label = "MG-WFBP", .by_default = false}},
+      {.name = "merge",
+       .help = "as wfbp, with tensors merged for the shortest time",
+       .family = Family::synchronous,
+       .make = make_overlap<merge, true>,
+       .rows = {.label = "Merge", .by_default = false}},
       {.name = "pipe-sgd",
        .help = "the all-reduce overlaps the next iterations",
        .family = Family::delayed,

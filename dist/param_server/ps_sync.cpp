@@ -39,7 +39,7 @@ EventPtr PsSync::push_and_pull(std::int64_t t, const EventPtr& ready) {
   spans.set_iteration(t);
   weights_->begin(c_.parameters.values(), ready, segments_, Staging::Fill::by_host);
   gradient_->begin(c_.parameters.gradients(), ready, segments_);
-  require_finite(c_.parameters, *gradient_, ready, t, spans);
+  require_finite(c_.parameters, *gradient_, 0, ready, t, spans);
 
   const Spans::Scope span(spans, SpanKind::communicate);
   for (std::size_t segment = 0; segment < segments_.size(); ++segment) {

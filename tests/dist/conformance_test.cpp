@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 #include <set>
+#include <thread>
 
 #include "base/random.h"
 #include "dist/launch.h"
@@ -21,16 +22,25 @@ namespace {
 
 constexpr std::int64_t kIterations = 20, kIterationsPerEpoch = 3;
 
-// Two parameters, and gradients that depend on rank, iteration and weights.
+// A few parameters, and gradients that depend on rank, iteration and weights. Blocks hold parts of
+// several parameters. Backward does not finish them in the reverse order of the flat gradient.
 struct Net {
   Net(const Device& device, std::int64_t count)
-      : b({count}, gradient(count, 7)), set({{"a", &a}, {"b", &b}}, device) {}
+      : b({count}, gradient(count, 7)),
+        d({count / 2 + 1}, gradient(count / 2 + 1, 8)),
+        set({{"a", &a}, {"b", &b}, {"c", &c}, {"d", &d}, {"e", &e}}, device) {}
 
-  void backward(std::int64_t t, int rank) {
-    for (const Parameter* p : set.all()) {
+  // `meddle` may change the gradients before they are handed over.
+  void backward(std::int64_t t, int rank, Hooks& hooks, const std::function<void()>& meddle) {
+    for (Parameter* p : {&e, &c, &d, &b, &a}) {
       const auto weights = p->value.span<float>(), gradients = p->gradient.span<float>();
       for (std::size_t i = 0; i < weights.size(); ++i)
         gradients[i] = 0.1F * weights[i] + 0.01F * static_cast<float>((rank + 1) * t);
+      if (p == &b) meddle();
+      // Ranks reach this point at different times.
+      for (auto n = (t * 7 + rank * 3 + p->index) % 5; n > 0; --n) std::this_thread::yield();
+      if (hooks.wants_ready_events()) p->ready = set.device().backend().record_event();
+      hooks.on_grad_ready(*p);
     }
   }
   // What is loaded replaces this.
@@ -41,7 +51,7 @@ struct Net {
     }
   }
 
-  Parameter a{{3}, {1, 2, 3}}, b;
+  Parameter a{{3}, {1, 2, 3}}, b, c{{5}, {5, 4, 3, 2, 1}}, d, e{{2500}, gradient(2500, 9)};
   ParameterSet set;
   Sgd sgd{set, {.schedule = {.base = 0.1}, .momentum = 0.9, .weight_decay = 0.01}};
   Spans spans;
@@ -158,8 +168,9 @@ Weights work(const Job& job, Communication& communication) {
   try {
     for (std::int64_t t = 1; t <= kIterations; ++t) {
       side->part->before_step(t);
-      side->net.backward(t, rank);
-      if (job.meddle) job.meddle(side->net, rank, t);
+      side->net.backward(t, rank, *side->part, [&] {
+        if (job.meddle) job.meddle(side->net, rank, t);
+      });
       side->part->after_backward(t);
       pause(job, t, side, make);
       if (!job.tests.contains(t)) continue;

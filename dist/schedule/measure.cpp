@@ -1,0 +1,80 @@
+#include "dist/schedule/measure.h"
+
+#include <algorithm>
+
+#include "dist/block.h"
+#include "dist/gradient_sum.h"
+#include "dist/transport/collectives.h"
+#include "tensor/backend.h"
+
+namespace tandem {
+
+void ReadyTimes::stage_ready(const EventPtr& event) {
+  ++noted_;
+  if (event)
+    communication_.post(times_, [event] { return event->wait(), Clock::now(); });
+  else
+    times_.put(Clock::now());
+}
+
+void ReadyTimes::end_step() {
+  auto& seconds = seconds_.emplace_back();
+  for (; noted_ > 0; --noted_) seconds.push_back(seconds_between(begin_, times_.take()));
+}
+
+std::vector<double> ReadyTimes::of_all(int workers) {
+  std::vector<double> result;
+  for (std::size_t stage = 0; stage < seconds_.front().size(); ++stage) {
+    std::vector<double> values;
+    for (const auto& iteration : seconds_) values.push_back(iteration[stage]);
+    const auto middle = values.begin() + std::ssize(values) / 2;
+    std::ranges::nth_element(values, middle);
+    result.push_back(*middle / workers);
+  }
+  communication_.call([&] { sum_over_ranks(communication_.transport(), workers, result); });
+  return result;
+}
+
+namespace {
+
+// The shortest of a few rounds, as a mean over the workers. Few rounds if they take long.
+double time_of_sum(const StrategyContext& c, GradientSum& sum, const Tensor& values) {
+  constexpr int kRounds = 6;
+  constexpr double kEnough = 0.1;
+  Communication& communication = c.communication;
+  double best = 0, all = 0;
+  for (int round = 0; round < kRounds && all < kEnough; ++round) {
+    Gradient gradient{0, values, c.parameters.device().backend().record_event()};
+    if (gradient.ready) gradient.ready->wait();
+    communication.call([&] { barrier(communication.transport(), c.workers); });
+    const auto begin = Clock::now();
+    sum.begin(gradient);
+    communication.call([&] { sum(gradient); });
+    if (gradient.ready) gradient.ready->wait();
+    double seconds[] = {seconds_between(begin, Clock::now()) / c.workers};
+    communication.call([&] { sum_over_ranks(communication.transport(), c.workers, seconds); });
+    // The first round allocates memory.
+    best = round <= 1 ? seconds[0] : std::min(best, seconds[0]);
+    all += seconds[0];
+  }
+  return best;
+}
+
+}  // namespace
+
+SumCost measure_sum_cost(const StrategyContext& c) {
+  const Tensor& gradients = c.parameters.gradients();
+  gradients.backend().fill(gradients, 0);
+  std::vector<SumTime> times;
+  std::int64_t last = 0;
+  for (const std::int64_t blocks : {1, 8, 64, 512, 8192}) {
+    const std::int64_t count = std::min(blocks * kBlock, gradients.count());
+    if (count == std::exchange(last, count)) break;
+    GradientSum sum(c, {.count = count}, true);
+    times.push_back({static_cast<double>(count) * sizeof(float),
+                     time_of_sum(c, sum, gradients.view(0, {count}))});
+  }
+  return fit(times);
+}
+
+}  // namespace tandem

@@ -1,0 +1,99 @@
+#include "dist/schedule/merge.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/error.h"
+
+namespace tandem {
+
+Groups each_alone(const Layers& layers) { return Groups(layers.size(), 1); }
+
+Groups all_together(const Layers& layers) {
+  return layers.empty() ? Groups() : Groups{layers.size()};
+}
+
+Groups of_size(const Layers& layers, double bytes) {
+  Groups groups;
+  double filled = bytes;
+  for (const Layer& layer : layers) {
+    if (filled >= bytes) groups.push_back(0), filled = 0;
+    ++groups.back();
+    filled += layer.bytes;
+  }
+  return groups;
+}
+
+// Alg. 1 of the paper, in our order: its layer l - 1 is the one after layer l. Its line 13 compares
+// the duration tc, where the theorem has the start time τc; this is the theorem.
+Groups by_theorem_1(const Layers& layers, const SumCost& cost) {
+  Groups groups;
+  double free = 0;      // when the network has sent all earlier groups
+  double start = 0;     // when the open group could be sent
+  double bytes = 0;     // of the open group
+  bool merges = false;  // whether the group is still open
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    if (!merges) groups.push_back(0), bytes = 0, start = free;
+    ++groups.back();
+    bytes += layers[i].bytes;
+    start = std::max(start, layers[i].ready);
+    merges = i + 1 < layers.size() && layers[i + 1].ready - start < cost.a;
+    if (!merges) free = start + cost(bytes);
+  }
+  return groups;
+}
+
+// Dynamic programming. done[j] is the earliest time at which the first j layers can be summed. The
+// last of their groups has layers i … j-1: it begins when the layers before it are summed and its
+// last layer is ready.
+Groups optimal(const Layers& layers, const SumCost& cost) {
+  const std::size_t n = layers.size();
+  std::vector<double> done(n + 1, 0), before(n + 1, 0);  // before: bytes of the first j layers
+  std::vector<std::size_t> first(n + 1, 0);              // of the last group
+  double ready = 0;
+  for (std::size_t j = 1; j <= n; ++j) {
+    before[j] = before[j - 1] + layers[j - 1].bytes;
+    ready = std::max(ready, layers[j - 1].ready);
+    done[j] = std::numeric_limits<double>::infinity();
+    for (std::size_t i = 0; i < j; ++i) {
+      const double time = std::max(done[i], ready) + cost(before[j] - before[i]);
+      if (time < done[j]) done[j] = time, first[j] = i;
+    }
+  }
+  Groups groups;
+  for (std::size_t j = n; j > 0; j = first[j]) groups.push_back(j - first[j]);
+  std::ranges::reverse(groups);
+  return groups;
+}
+
+double finish_time(const Layers& layers, const Groups& groups, const SumCost& cost) {
+  double done = 0, ready = 0;
+  std::size_t i = 0;
+  for (const std::size_t size : groups) {
+    double bytes = 0;
+    for (const std::size_t end = i + size; i < end; ++i) {
+      require(i < layers.size(), "the groups have more than {} layers", layers.size());
+      bytes += layers[i].bytes;
+      ready = std::max(ready, layers[i].ready);
+    }
+    done = std::max(done, ready) + cost(bytes);
+  }
+  require(i == layers.size(), "the groups have {} layers of {}", i, layers.size());
+  return done;
+}
+
+SumCost fit(const std::vector<SumTime>& times) {
+  // Minimises Σ ((a + b·bytes - seconds) / seconds)².
+  double w = 0, wx = 0, wy = 0, wxx = 0, wxy = 0;
+  for (const auto& [x, y] : times) {
+    const double weight = 1 / (y * y);
+    w += weight, wx += weight * x, wy += weight * y;
+    wxx += weight * x * x, wxy += weight * x * y;
+  }
+  const double determinant = w * wxx - wx * wx;
+  if (!(determinant > 0)) return {.a = w > 0 ? wy / w : 0, .b = 0};
+  const double b = std::max(0.0, (w * wxy - wx * wy) / determinant);
+  return {.a = std::max(0.0, (wy - b * wx) / w), .b = b};
+}
+
+}  // namespace tandem

@@ -1,0 +1,55 @@
+// Which gradients are sent together. Backward finishes gradients one after the other, from the last
+// layer to the first. Each may be sent at once, but every message costs a fixed time a:
+//
+//   backward   |  4  |  3  |  2  |  1  |
+//   each alone       |a 4 |a 3 |a 2 |a 1 |        the fixed cost is paid four times
+//   all together                     |a 4 3 2 1|  nothing overlaps
+//   merged           |a 4 |      |a 3 2 |a 1|     between the two: which groups are best?
+//
+// (Shi, Chu and Li, MG-WFBP: Efficient Data Communication for Distributed Synchronous SGD
+// Algorithms, INFOCOM 2019.) Only neighbours are merged, so that a group is one range of the flat
+// gradient.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+namespace tandem {
+
+// The smallest unit of communication, such as the gradient of one tensor.
+struct Layer {
+  double ready = 0;  // when backward has finished it, in seconds since the start of the iteration
+  double bytes = 0;
+};
+using Layers = std::vector<Layer>;  // in the order in which they become ready
+
+// The time of an all-reduce of M bytes: a + bM.
+struct SumCost {
+  double a = 0, b = 0;  // seconds, seconds per byte
+  double operator()(double bytes) const { return a + b * bytes; }
+};
+
+// How many consecutive layers each message has.
+using Groups = std::vector<std::size_t>;
+
+Groups each_alone(const Layers& layers);    // WFBP: wait-free backpropagation
+Groups all_together(const Layers& layers);  // one message after backward
+// Groups of at least this many bytes, except the last one.
+Groups of_size(const Layers& layers, double bytes);
+// Theorem 1 of the paper: merges a layer with the next one if the next one is ready less than a
+// after the layer's communication could begin. It decides layer by layer and looks no further.
+Groups by_theorem_1(const Layers& layers, const SumCost& cost);
+// The groups with the shortest time of all.
+Groups optimal(const Layers& layers, const SumCost& cost);
+
+// When the last sum is done, in seconds since the start of the iteration (Eq. 21). Messages are
+// sent one after the other, in the order of the groups.
+double finish_time(const Layers& layers, const Groups& groups, const SumCost& cost);
+
+// a and b from measured times, with the least squares of the relative errors.
+struct SumTime {
+  double bytes = 0, seconds = 0;
+};
+SumCost fit(const std::vector<SumTime>& times);
+
+}  // namespace tandem

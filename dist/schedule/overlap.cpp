@@ -1,0 +1,118 @@
+#include "dist/schedule/overlap.h"
+
+#include <cstring>
+
+#include "base/error.h"
+#include "dist/transport/collectives.h"
+#include "tensor/backend.h"
+
+namespace tandem {
+namespace {
+
+// A GPU records the third step. The steps after it are measured.
+constexpr std::int64_t kFirstMeasured = 4, kLastMeasured = 6;
+
+void broadcast_groups(Communication& communication, int workers, Groups& groups) {
+  communication.call([&] {
+    Bytes bytes(groups.size() * sizeof(groups[0]));
+    std::memcpy(bytes.data(), groups.data(), bytes.size());
+    broadcast(communication.transport(), workers, bytes);
+    groups.resize(bytes.size() / sizeof(groups[0]));
+    std::memcpy(groups.data(), bytes.data(), bytes.size());
+  });
+}
+
+}  // namespace
+
+Overlap::Overlap(const StrategyContext& context, const Merging& merging)
+    : c_(context), merging_(merging), times_(context.communication) {
+  const BlockRange whole{.count = c_.parameters.values().count()};
+  buckets_.push_back({{c_, whole, false}, whole, nullptr});
+}
+
+void Overlap::before_step(std::int64_t t) {
+  t_ = t;
+  ++step_;
+  parameters_ready_ = stages_ready_ = buckets_started_ = 0;
+  measures_ = merging_.measures && step_ >= kFirstMeasured && step_ <= kLastMeasured;
+  times_.begin_step();
+}
+
+void Overlap::on_grad_ready(Parameter& parameter) {
+  if (stages_.empty()) {
+    order_.push_back(&parameter);
+    return;
+  }
+  require(order_.at(parameters_ready_) == &parameter, "backward has finished {} out of order",
+          parameter.name);
+  ++parameters_ready_;
+  if (stages_ready_ < stages_.size() && stages_[stages_ready_].last == &parameter) {
+    ++stages_ready_;
+    if (measures_) times_.stage_ready(parameter.ready);
+  }
+  if (buckets_started_ < buckets_.size() && buckets_[buckets_started_].last == &parameter)
+    start_next(parameter.ready);
+}
+
+void Overlap::start_next(const EventPtr& ready) {
+  Bucket& bucket = buckets_[buckets_started_++];
+  Gradient gradient{
+      t_, c_.parameters.gradients().view(bucket.range.first_block * kBlock, {bucket.range.count}),
+      ready};
+  bucket.sum.begin(gradient);
+  c_.communication.post(sums_, [&bucket, gradient = std::move(gradient)]() mutable {
+    bucket.sum(gradient);
+    return std::move(gradient);
+  });
+}
+
+void Overlap::after_backward(std::int64_t t) {
+  if (!buckets_.front().last) start_next(c_.parameters.device().backend().record_event());
+  require(buckets_started_ == buckets_.size(), "backward has finished {} buckets of {}",
+          buckets_started_, buckets_.size());
+  for (const Bucket& bucket : buckets_) {
+    {
+      const Spans::Scope span(c_.spans, SpanKind::wait);
+      const Gradient sum = sums_.take();
+      c_.parameters.device().backend().wait_for(sum.ready);
+    }
+    const Spans::Scope span(c_.spans, SpanKind::update);
+    c_.optimizer.update_part(t, bucket.range.first_block * kBlock, bucket.range.count);
+  }
+  if (measures_) times_.end_step();
+  if (step_ == 1) stages_ = stages_of(c_.parameters, order_);
+  if (step_ == (merging_.measures ? kLastMeasured : 1)) plan();
+}
+
+// All workers have the same stages. Their times differ, so the first worker decides.
+void Overlap::plan() {
+  const Spans::Scope span(c_.spans, SpanKind::wait);
+  Layers layers;
+  for (const Stage& stage : stages_)
+    layers.push_back({.bytes = static_cast<double>(stage.range.count) * sizeof(float)});
+  SumCost cost;
+  if (merging_.measures) {
+    const std::vector<double> ready = times_.of_all(c_.workers);
+    for (std::size_t i = 0; i < layers.size(); ++i) layers[i].ready = ready[i];
+    cost = measure_sum_cost(c_);
+  }
+  Groups groups = merging_.groups(layers, cost, c_);
+  broadcast_groups(c_.communication, c_.workers, groups);
+  cut(groups);
+}
+
+void Overlap::cut(const Groups& groups) {
+  buckets_.clear();
+  std::size_t stage = 0;
+  for (const std::size_t size : groups) {
+    BlockRange range;
+    for (const std::size_t end = stage + size; stage < end; ++stage) {
+      range.first_block = stages_[stage].range.first_block;  // stages go backwards
+      range.count += stages_[stage].range.count;
+    }
+    // A single bucket is summed in the shortest time.
+    buckets_.push_back({{c_, range, groups.size() > 1}, range, stages_[stage - 1].last});
+  }
+}
+
+}  // namespace tandem

@@ -1,0 +1,65 @@
+// Synchronous SGD that communicates during backward. The flat gradient is cut into buckets. As soon
+// as backward has finished a bucket, the communication thread sums it over all workers, while the
+// compute thread continues with the layers in front of it. After backward, the workers wait for the
+// buckets one by one and update their weights. README.md has the picture.
+//
+// The algorithms wfbp, buckets, mg-wfbp and merge differ only in their buckets (merge.h). Cutting
+// does not change a sum by a single bit (dist/block.h), so all of them have the weights of d-sync.
+//
+// The buckets depend on the order in which backward finishes the parameters, and those of mg-wfbp
+// and merge on measured times, too. So the first iterations have a single bucket, as d-sync has.
+#pragma once
+
+#include <deque>
+#include <vector>
+
+#include "base/queue.h"
+#include "dist/gradient_sum.h"
+#include "dist/schedule/measure.h"
+#include "dist/schedule/merge.h"
+#include "dist/schedule/stages.h"
+#include "dist/strategy.h"
+
+namespace tandem {
+
+struct Merging {
+  Groups (*groups)(const Layers& layers, const SumCost& cost, const StrategyContext& context);
+  bool measures = false;  // if not, the costs and Layer::ready are 0
+};
+
+class Overlap : public Strategy {
+ public:
+  Overlap(const StrategyContext& context, const Merging& merging);
+
+  void before_step(std::int64_t t) override;
+  void on_grad_ready(Parameter& parameter) override;
+  bool wants_ready_events() const override { return true; }
+  void after_backward(std::int64_t t) override;
+
+ private:
+  struct Bucket {
+    GradientSum sum;
+    BlockRange range;
+    const Parameter* last;  // the parameter that completes it; null: begins after backward
+  };
+
+  void start_next(const EventPtr& ready);
+  void plan();
+  void cut(const Groups& groups);
+
+  StrategyContext c_;
+  Merging merging_;
+  std::vector<const Parameter*> order_;  // of the first iteration's backward
+  std::vector<Stage> stages_;            // empty before the end of the first iteration
+  std::deque<Bucket> buckets_;           // in the order in which they become ready
+  BlockingQueue<Gradient> sums_;         // in the same order
+
+  // Of this iteration.
+  std::int64_t t_ = 0, step_ = 0;  // step_ counts from 1 when this object is made
+  bool measures_ = false;
+  std::size_t parameters_ready_ = 0, stages_ready_ = 0, buckets_started_ = 0;
+
+  ReadyTimes times_;
+};
+
+}  // namespace tandem
