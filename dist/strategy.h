@@ -59,6 +59,10 @@ class Strategy : public Hooks {
   virtual void after_test() {}
   virtual void finish() {}
 
+  // How this worker communicates, in a few words for the user; empty if there is nothing to say, or
+  // not yet.
+  virtual std::string plan() const { return {}; }
+
   // Saves or loads the strategy's state between two iterations, such as sums that are not applied
   // yet (tensor/state.h). The weights and momenta are saved elsewhere. Waits for communication in
   // flight.

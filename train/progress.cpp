@@ -52,6 +52,12 @@ void Progress::step(std::int64_t iteration, double loss, double samples_per_s) {
   std::fflush(stderr);
 }
 
+void Progress::note(const std::string& line) {
+  if (quiet_) return;
+  clear_bar();
+  say_(line);
+}
+
 void Progress::test(std::int64_t iteration, std::int64_t epoch, double train_loss,
                     double test_accuracy, double samples_per_s) {
   accuracy_ = test_accuracy;

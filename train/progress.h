@@ -23,6 +23,8 @@ class Progress {
   // Replaces the bar with a permanent line.
   void test(std::int64_t iteration, std::int64_t epoch, double train_loss, double test_accuracy,
             double samples_per_s);
+  // Prints a line in place of the bar.
+  void note(const std::string& line);
 
  private:
   void clear_bar();

@@ -61,6 +61,7 @@ class Training {
       const bool pauses = looks || t == length_.cold;
       if (pauses) strategy.settle();
       take_done(pauses);
+      if (pauses) say_plan();
       if (t == length_.iterations) finish();
       if (looks) look_at_weights(t);
       if (pauses) begin_timing();
@@ -89,6 +90,12 @@ class Training {
       if (!std::isfinite(loss)) worker_.report_divergence(t, loss);
       progress_.step(t, loss * o_.workers, samples_per_s_so_far());
     }
+  }
+
+  // Once, as soon as there is one.
+  void say_plan() {
+    if (plan_.empty() && !(plan_ = worker_.strategy().plan()).empty())
+      progress_.note(fmt::format("plan: {}\n", plan_));
   }
 
   // Makes the outstanding updates. Their time belongs to no iteration.
@@ -155,6 +162,7 @@ class Training {
   RunAhead ahead_;
   Evaluation evaluation_;
   Progress progress_;
+  std::string plan_;            // that was said
   std::vector<double> losses_;  // this worker's parts, since the last test
   Clock::time_point last_;      // when the previous iteration was done
   bool resumes_ = true;         // something other than iterations has run since

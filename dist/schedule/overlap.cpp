@@ -1,5 +1,7 @@
 #include "dist/schedule/overlap.h"
 
+#include <fmt/format.h>
+
 #include <cstring>
 
 #include "base/error.h"
@@ -77,15 +79,17 @@ void Overlap::after_backward(std::int64_t t) {
       c_.parameters.device().backend().wait_for(sum.ready);
     }
     const Spans::Scope span(c_.spans, SpanKind::update);
+    const auto begin = Clock::now();
     c_.optimizer.update_part(t, bucket.range.first_block * kBlock, bucket.range.count);
+    if (measures_) update_s_ = seconds_between(begin, Clock::now());  // of the only bucket
   }
   if (measures_) times_.end_step();
   if (step_ == 1) stages_ = stages_of(c_.parameters, order_);
-  if (step_ == (merging_.measures ? kLastMeasured : 1)) plan();
+  if (step_ == (merging_.measures ? kLastMeasured : 1)) make_plan();
 }
 
 // All workers have the same stages. Their times differ, so the first worker decides.
-void Overlap::plan() {
+void Overlap::make_plan() {
   const Spans::Scope span(c_.spans, SpanKind::wait);
   Layers layers;
   for (const Stage& stage : stages_)
@@ -98,7 +102,26 @@ void Overlap::plan() {
   }
   Groups groups = merging_.groups(layers, cost, c_);
   broadcast_groups(c_.communication, c_.workers, groups);
+  plan_ = text_of(layers, groups, cost);
   cut(groups);
+}
+
+// Predictions include the update of the last message. The other updates overlap communication.
+std::string Overlap::text_of(const Layers& layers, const Groups& groups,
+                             const SumCost& cost) const {
+  std::string text = fmt::format("{} message{}", groups.size(), groups.size() == 1 ? "" : "s");
+  if (!merging_.measures) return text;
+  const auto predicted_ms = [&](const Groups& by) {
+    double last = 0, all = 0;
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      all += layers[i].bytes;
+      if (i >= layers.size() - by.back()) last += layers[i].bytes;
+    }
+    return 1e3 * (finish_time(layers, by, cost) + update_s_ * last / all);
+  };
+  return fmt::format("{}, {:.1f} ms predicted (1 message {:.1f}, per tensor {:.1f})", text,
+                     predicted_ms(groups), predicted_ms(all_together(layers)),
+                     predicted_ms(each_alone(layers)));
 }
 
 void Overlap::cut(const Groups& groups) {

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <deque>
+#include <string>
 #include <vector>
 
 #include "base/queue.h"
@@ -35,6 +36,7 @@ class Overlap : public Strategy {
   void on_grad_ready(Parameter& parameter) override;
   bool wants_ready_events() const override { return true; }
   void after_backward(std::int64_t t) override;
+  std::string plan() const override { return plan_; }
 
  private:
   struct Bucket {
@@ -44,7 +46,8 @@ class Overlap : public Strategy {
   };
 
   void start_next(const EventPtr& ready);
-  void plan();
+  void make_plan();
+  std::string text_of(const Layers& layers, const Groups& groups, const SumCost& cost) const;
   void cut(const Groups& groups);
 
   StrategyContext c_;
@@ -60,6 +63,8 @@ class Overlap : public Strategy {
   std::size_t parameters_ready_ = 0, stages_ready_ = 0, buckets_started_ = 0;
 
   ReadyTimes times_;
+  double update_s_ = 0;  // of the last iteration that was measured
+  std::string plan_;
 };
 
 }  // namespace tandem
