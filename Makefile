@@ -87,9 +87,9 @@ cxx_flags := -std=c++20 -pthread $(arch_flag) \
   $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all -g1 -Wno-stringop-overflow \
     -Wno-unknown-warning-option) \
   $(CXXFLAGS)
-quick_flags := $(if $(filter 1,$(DEBUG)),,$(if $(SAN),-O0,-O1))
 # -ffp-contract=off: our own arithmetic gives the same bits with every compiler and architecture.
 # Instrumented code misleads the compiler's flow analysis, so WERROR applies only without SAN.
+quick_flags := $(if $(filter 1,$(DEBUG)),,$(if $(SAN),-O0,-O1))
 ld_flags := -pthread $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
 ld_libs := $(LDLIBS) -lopenblas -lfmt -lz $(mpi_ld_flags) $(cuda_ld_flags)
 

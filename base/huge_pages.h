@@ -1,6 +1,6 @@
-// Memory in pages of 2 MB, if the system has them and it fills at least one. MPI lets processes of one machine read each
-// other's memory page by page. With ordinary pages of 4 KB, finding the pages takes as long as the
-// copy itself.
+// Memory in pages of 2 MB, or in ordinary pages if it is smaller or the system has no larger ones.
+// MPI lets processes of one machine read each other's memory page by page. With ordinary pages of
+// 4 KB, finding the pages takes as long as the copy itself.
 #pragma once
 
 #include <sys/mman.h>
@@ -22,7 +22,7 @@ class HugePages {
     const std::size_t all = (bytes + page - 1) / page * page;
     memory_.reset(static_cast<std::byte*>(std::aligned_alloc(page, all)));
     if (!memory_) throw std::bad_alloc();
-    if (page == kHuge) ::madvise(memory_.get(), all, MADV_HUGEPAGE);  // may fail
+    if (page == kHuge) ::madvise(memory_.get(), all, MADV_HUGEPAGE);
   }
 
   std::span<std::byte> span() const { return {memory_.get(), bytes_}; }

@@ -9,9 +9,6 @@ namespace tandem {
 GradientSum::GradientSum(const StrategyContext& context, int in_flight)
     : GradientSum(context, {.count = context.parameters.values().count()}, false, in_flight) {}
 
-GradientSum::GradientSum(const StrategyContext& context, const BlockRange& range, bool linear)
-    : GradientSum(context, range, linear, 1) {}
-
 GradientSum::GradientSum(const StrategyContext& context, const BlockRange& range, bool linear,
                          int in_flight)
     : c_(context),

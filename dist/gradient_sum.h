@@ -25,7 +25,8 @@ class GradientSum {
   // For whole gradients. At most `in_flight` of them may have begun without being summed.
   explicit GradientSum(const StrategyContext& context, int in_flight = 1);
   // For this range of the flat gradient. `linear`: see AllReduce::Group.
-  GradientSum(const StrategyContext& context, const BlockRange& range, bool linear);
+  GradientSum(const StrategyContext& context, const BlockRange& range, bool linear,
+              int in_flight = 1);
 
   // Starts copying the gradient to the host; earlier gradients may still be in the sum. The compute
   // thread calls this before it hands the gradient over.
@@ -38,7 +39,6 @@ class GradientSum {
   void wait_for(Gradient& gradient);
 
  private:
-  GradientSum(const StrategyContext& context, const BlockRange& range, bool linear, int in_flight);
   Staging& staging_of(const Gradient& gradient) const;
 
   StrategyContext c_;

@@ -61,9 +61,7 @@ void Progress::note(const std::string& line) {
 void Progress::test(std::int64_t iteration, std::int64_t epoch, double train_loss,
                     double test_accuracy, double samples_per_s) {
   accuracy_ = test_accuracy;
-  if (quiet_) return;
-  clear_bar();
-  say_(fmt::format("{}  loss {:.4f}  test {:.2f}%  {:.0f} samples/s\n",
+  note(fmt::format("{}  loss {:.4f}  test {:.2f}%  {:.0f} samples/s\n",
                    epochs_ > 0 ? fmt::format("epoch {}/{}", epoch, epochs_)
                                : fmt::format("iteration {}/{}", iteration, iterations_),
                    train_loss, 100 * test_accuracy, samples_per_s));

@@ -1,6 +1,7 @@
 #include "dist/schedule/measure.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "dist/block.h"
 #include "dist/gradient_sum.h"
@@ -8,33 +9,6 @@
 #include "tensor/backend.h"
 
 namespace tandem {
-
-void ReadyTimes::stage_ready(const EventPtr& event) {
-  ++noted_;
-  if (event)
-    communication_.post(times_, [event] { return event->wait(), Clock::now(); });
-  else
-    times_.put(Clock::now());
-}
-
-void ReadyTimes::end_step() {
-  auto& seconds = seconds_.emplace_back();
-  for (; noted_ > 0; --noted_) seconds.push_back(seconds_between(begin_, times_.take()));
-}
-
-std::vector<double> ReadyTimes::of_all(int workers) {
-  std::vector<double> result;
-  for (std::size_t stage = 0; stage < seconds_.front().size(); ++stage) {
-    std::vector<double> values;
-    for (const auto& iteration : seconds_) values.push_back(iteration[stage]);
-    const auto middle = values.begin() + std::ssize(values) / 2;
-    std::ranges::nth_element(values, middle);
-    result.push_back(*middle / workers);
-  }
-  communication_.call([&] { sum_over_ranks(communication_.transport(), workers, result); });
-  return result;
-}
-
 namespace {
 
 // The shortest of a few rounds, as a mean over the workers. Few rounds if they take long.
@@ -61,6 +35,32 @@ double time_of_sum(const StrategyContext& c, GradientSum& sum, const Tensor& val
 }
 
 }  // namespace
+
+void ReadyTimes::stage_ready(const EventPtr& event) {
+  ++noted_;
+  if (event)
+    communication_.post(times_, [event] { return event->wait(), Clock::now(); });
+  else
+    times_.put(Clock::now());
+}
+
+void ReadyTimes::end_step() {
+  auto& seconds = seconds_.emplace_back();
+  for (; noted_ > 0; --noted_) seconds.push_back(seconds_between(begin_, times_.take()));
+}
+
+std::vector<double> ReadyTimes::of_all(int workers) {
+  std::vector<double> result;
+  for (std::size_t stage = 0; stage < seconds_.front().size(); ++stage) {
+    std::vector<double> values;
+    for (const auto& iteration : seconds_) values.push_back(iteration[stage]);
+    const auto middle = values.begin() + std::ssize(values) / 2;
+    std::ranges::nth_element(values, middle);
+    result.push_back(*middle / workers);
+  }
+  communication_.call([&] { sum_over_ranks(communication_.transport(), workers, result); });
+  return result;
+}
 
 SumCost measure_sum_cost(const StrategyContext& c) {
   const Tensor& gradients = c.parameters.gradients();

@@ -88,7 +88,8 @@ void Overlap::after_backward(std::int64_t t) {
   if (step_ == (merging_.measures ? kLastMeasured : 1)) make_plan();
 }
 
-// All workers have the same stages. Their times differ, so the first worker decides.
+// All workers have the same stages and the same means. The first worker decides, because arithmetic
+// may differ between machines.
 void Overlap::make_plan() {
   const Spans::Scope span(c_.spans, SpanKind::wait);
   Layers layers;
