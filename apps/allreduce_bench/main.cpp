@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "dist/all_reduce.h"
 #include "dist/launch.h"
+#include "dist/schedule/merge.h"
 #include "dist/transport/collectives.h"
 #include "dist/transport/mpi_launch.h"
 #include "dist/transport/mpi_transport.h"
@@ -198,44 +199,15 @@ class Bench {
   std::vector<float> values_;
 };
 
-// The a + bM whose largest deviation from the times, as a part of them, is the smallest.
-struct Line {
-  double a = 0, b = 0;  // seconds; seconds per byte
-
-  double at(std::int64_t bytes) const { return a + b * static_cast<double>(bytes); }
-  double off(const Row& row) const { return row.seconds / at(row.bytes) - 1; }
-};
-
-// Where a convex function is smallest.
-template <class F>
-double smallest(double low, double high, F&& f) {
-  for (int i = 0; i < 100; ++i) {
-    const double left = low + (high - low) / 3, right = high - (high - low) / 3;
-    if (f(left) < f(right))
-      high = right;
-    else
-      low = left;
-  }
-  return (low + high) / 2;
+SumCost line_through(const std::vector<Row>& rows) {
+  std::vector<SumTime> times;
+  for (const Row& row : rows) times.push_back({static_cast<double>(row.bytes), row.seconds});
+  return fit(times);
 }
 
-Line fit(const std::vector<Row>& rows) {
-  double most = 0, per_byte = 0;
-  for (const Row& row : rows) {
-    most = std::max(most, row.seconds);
-    per_byte =
-        std::max(per_byte, row.seconds / static_cast<double>(std::max<std::int64_t>(1, row.bytes)));
-  }
-  const auto largest = [&](const Line& line) {
-    double off = 0;
-    for (const Row& row : rows) off = std::max(off, std::abs(line.at(row.bytes) / row.seconds - 1));
-    return off;
-  };
-  const auto best_b = [&](double a) {
-    return smallest(0, per_byte, [&](double b) { return largest({a, b}); });
-  };
-  const double a = smallest(0, most, [&](double at) { return largest({at, best_b(at)}); });
-  return {a, best_b(a)};
+// By how much a time differs from the line, as a part of it.
+double off(const Row& row, const SumCost& line) {
+  return row.seconds / line(static_cast<double>(row.bytes)) - 1;
 }
 
 void print(const std::vector<Row>& rows, const Options& o, int ranks) {
@@ -246,7 +218,7 @@ void print(const std::vector<Row>& rows, const Options& o, int ranks) {
                "elements", "time ms", "algbw GB/s", "busbw GB/s", "wire GB/s", "MPI yields",
                "MPI spins", "ratio", o.fit ? "     off" : "");
   }
-  const Line line = o.fit ? fit(rows) : Line();
+  const SumCost line = o.fit ? line_through(rows) : SumCost();
   for (const Row& r : rows) {
     const double algbw = static_cast<double>(r.bytes) / r.seconds / 1e9;
     const double busbw = algbw * 2 * (ranks - 1) / ranks;
@@ -262,7 +234,7 @@ void print(const std::vector<Row>& rows, const Options& o, int ranks) {
         json["mpi_yields_ms"] = 1e3 * r.mpi_yields;
         json["mpi_spins_ms"] = 1e3 * r.mpi_spins;
       }
-      if (o.fit) json["off"] = line.off(r);
+      if (o.fit) json["off"] = off(r, line);
       fmt::print("{}\n", json.dump());
       continue;
     }
@@ -272,7 +244,8 @@ void print(const std::vector<Row>& rows, const Options& o, int ranks) {
     fmt::print("{:>11} {:>11} {:>11.4f} {:>11.3f} {:>11.3f} {:>11.3f} {:>11} {:>11} {:>6}{}\n",
                r.bytes, r.bytes / 4, 1e3 * r.seconds, algbw, busbw, wire,
                or_dash(1e3 * r.mpi_yields, "{:.4f}"), or_dash(1e3 * r.mpi_spins, "{:.4f}"),
-               or_dash(ratio, "{:.2f}"), o.fit ? fmt::format("{:>+7.1f}%", 100 * line.off(r)) : "");
+               or_dash(ratio, "{:.2f}"),
+               o.fit ? fmt::format("{:>+7.1f}%", 100 * off(r, line)) : "");
   }
   if (o.fit && !o.json)
     fmt::print("a + bM: a {:.4f} ms, b {:.4f} ns per byte\n", 1e3 * line.a, 1e9 * line.b);

@@ -1,11 +1,28 @@
 #include "dist/schedule/merge.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "base/error.h"
 
 namespace tandem {
+namespace {
+
+// Where a convex function is smallest.
+template <class F>
+double smallest(double low, double high, F&& f) {
+  for (int i = 0; i < 100; ++i) {
+    const double left = low + (high - low) / 3, right = high - (high - low) / 3;
+    if (f(left) < f(right))
+      high = right;
+    else
+      low = left;
+  }
+  return (low + high) / 2;
+}
+
+}  // namespace
 
 Groups each_alone(const Layers& layers) { return Groups(layers.size(), 1); }
 
@@ -83,17 +100,23 @@ double finish_time(const Layers& layers, const Groups& groups, const SumCost& co
 }
 
 SumCost fit(const std::vector<SumTime>& times) {
-  // Minimises Σ ((a + b·bytes - seconds) / seconds)².
-  double w = 0, wx = 0, wy = 0, wxx = 0, wxy = 0;
-  for (const auto& [x, y] : times) {
-    const double weight = 1 / (y * y);
-    w += weight, wx += weight * x, wy += weight * y;
-    wxx += weight * x * x, wxy += weight * x * y;
+  if (times.size() == 1) return {.a = times[0].seconds};
+  double most = 0, per_byte = 0;
+  for (const auto& [bytes, seconds] : times) {
+    most = std::max(most, seconds);
+    per_byte = std::max(per_byte, seconds / std::max(1.0, bytes));
   }
-  const double determinant = w * wxx - wx * wx;
-  if (!(determinant > 0)) return {.a = w > 0 ? wy / w : 0, .b = 0};
-  const double b = std::max(0.0, (w * wxy - wx * wy) / determinant);
-  return {.a = std::max(0.0, (wy - b * wx) / w), .b = b};
+  const auto largest = [&](const SumCost& line) {
+    double off = 0;
+    for (const auto& [bytes, seconds] : times)
+      off = std::max(off, std::abs(line(bytes) / seconds - 1));
+    return off;
+  };
+  const auto best_b = [&](double a) {
+    return smallest(0, per_byte, [&](double b) { return largest({a, b}); });
+  };
+  const double a = smallest(0, most, [&](double at) { return largest({at, best_b(at)}); });
+  return {a, best_b(a)};
 }
 
 }  // namespace tandem

@@ -46,7 +46,8 @@ Groups optimal(const Layers& layers, const SumCost& cost);
 // sent one after the other, in the order of the groups.
 double finish_time(const Layers& layers, const Groups& groups, const SumCost& cost);
 
-// a and b from measured times, with the least squares of the relative errors.
+// The a + bM whose largest deviation from the times, as a part of them, is the smallest. Of a
+// single size, all of the time is a.
 struct SumTime {
   double bytes = 0, seconds = 0;
 };
