@@ -12,8 +12,7 @@ class Hooks {
   virtual ~Hooks() = default;
 
   // Forward is about to read the parameter; once per use. May block until the value has arrived. A
-  // replay of a recorded step does not call it, so the steps of hooks that need it are not
-  // recorded.
+  // replay of a recorded step calls it, possibly earlier, if needs_before_use().
   virtual void before_use(Parameter&) {}
   virtual bool needs_before_use() const { return false; }
 

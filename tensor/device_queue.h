@@ -91,11 +91,14 @@ class DeviceQueue {
     (void)scale;
     return nullptr;
   }
-  // Runs `work` and records what it queues, for replay. Sizes and addresses are fixed. Returns
-  // null, without running `work`, if the device cannot record.
-  virtual std::unique_ptr<Recording> record(const std::function<void()>& work) {
+  // Runs work(cut) and records what it queues, for replay. Sizes and addresses are fixed. Each call
+  // of cut() ends a recording and begins the next. Returns them in order; none, without running
+  // `work`, if the device cannot record.
+  using Cut = std::function<void()>;
+  virtual std::vector<std::unique_ptr<Recording>> record(
+      const std::function<void(const Cut& cut)>& work) {
     (void)work;
-    return nullptr;
+    return {};
   }
   // Sets the random numbers of the work that follows.
   virtual void begin_step(const Random& random) { (void)random; }

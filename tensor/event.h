@@ -13,6 +13,7 @@ class Event {
 
   virtual ~Event() = default;
   virtual void wait() const = 0;  // the calling thread sleeps until it has passed
+  virtual bool passed() const = 0;
   // Seconds from an earlier event of the same device to this one. Both must have passed and been
   // recorded with Timing::on.
   virtual double seconds_since(const Event& earlier) const = 0;

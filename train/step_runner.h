@@ -19,8 +19,7 @@ class StepRunner {
  public:
   using Forward = std::function<Var(const Batch&)>;
 
-  // `record`: whether to record. Throws UserError if the hooks need before_use(), which a replay
-  // does not call. `forward` returns the loss. `hooks` are told of ready gradients in replays too.
+  // `record`: whether to record. `forward` returns the loss. The hooks are called in replays too.
   // The references must outlive the runner.
   StepRunner(bool record, Forward forward, Hooks& hooks, const ParameterSet& parameters, Tape& tape,
              Spans& spans)
@@ -30,10 +29,6 @@ class StepRunner {
         parameters_(parameters),
         tape_(tape),
         spans_(spans) {
-    if (record && hooks.needs_before_use())
-      throw UserError(
-          "this algorithm waits for each layer's weights, which a recorded step cannot do; "
-          "use --graphs off");
     tape.set_hooks(&hooks);
   }
 
@@ -45,10 +40,16 @@ class StepRunner {
     Parameter* parameter;
     EventPtr event;
   };
+  // Forward from the use of one parameter to that of another.
+  struct Piece {
+    std::vector<Parameter*> uses;  // before_use() is called for all of them before the replay
+    std::unique_ptr<Recording> recording;
+  };
   struct Recorded {
     Batch batch;
     Tensor gradients, loss;
-    std::unique_ptr<Recording> forward, backward;
+    std::vector<Piece> forward;  // one, unless the hooks need before_use()
+    std::unique_ptr<Recording> backward;
     std::vector<Ready> ready;  // in the order in which they become ready
   };
 

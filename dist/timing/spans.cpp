@@ -18,12 +18,20 @@ void Spans::end_on_device(const Scope& scope) noexcept {
     data_begin_ = scope.begin_;
     data_end_ = Clock::now();
   }
-  if (!scope.queued_) return;
+  if (!scope.queued_ && !scope.interrupts()) return;
   try {
-    queued_.push_back({scope.kind_, iteration_, scope.queued_,
-                       device_->record_event(Event::Timing::on), data_begin_, data_end_});
+    const EventPtr end = device_->record_event(Event::Timing::on);
+    if (scope.queued_)
+      queued_.push_back({scope.kind_, iteration_, scope.queued_, end, data_begin_, data_end_});
+    if (scope.interrupts()) scope.outer_->queued_ = end;
   } catch (const std::exception&) {  // the GPU has failed; the next call that uses it reports that
   }
+}
+
+// Enters the part of the outer span that is over.
+void Spans::interrupt(const Scope& outer, EventPtr at) {
+  if (!at) at = device_->record_event(Event::Timing::on);
+  queued_.push_back({outer.kind_, iteration_, outer.queued_, at, data_begin_, data_end_});
 }
 
 void Spans::follow(DeviceQueue& device) {

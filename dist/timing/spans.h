@@ -51,7 +51,9 @@ class Spans {
           kind_(kind),
           queued_(spans.on_device(kind) ? spans.device_->record_event(Event::Timing::on) : nullptr),
           outer_(std::exchange(spans.innermost_, this)),
-          begin_(Clock::now()) {}
+          begin_(Clock::now()) {
+      if (interrupts()) spans_.interrupt(*outer_, queued_);
+    }
     ~Scope() {
       spans_.innermost_ = outer_;
       if (spans_.device_)
@@ -64,6 +66,11 @@ class Spans {
 
    private:
     friend Spans;
+    // Whether the outer span's work on a GPU stops during this span.
+    bool interrupts() const {
+      return outer_ && outer_->queued_ && (queued_ || kind_ == SpanKind::wait);
+    }
+
     Spans& spans_;
     SpanKind kind_;
     EventPtr queued_;  // null unless a GPU does the work
@@ -102,6 +109,7 @@ class Spans {
   }
   void end(const Scope& scope);
   void end_on_device(const Scope& scope) noexcept;
+  void interrupt(const Scope& outer, EventPtr at);
   void enter(SpanKind kind, std::int64_t iteration, Clock::time_point begin, Clock::time_point end);
   void settle(const Queued& queued);
   void add(SpanKind kind, std::int64_t iteration, double seconds) {

@@ -123,7 +123,8 @@ class CudaBackend : public Backend {
   std::unique_ptr<Feed> make_feed(const ByteScale& scale) override {
     return std::make_unique<cuda::CudaFeed>(context_, scale);
   }
-  std::unique_ptr<Recording> record(const std::function<void()>& work) override {
+  std::vector<std::unique_ptr<Recording>> record(
+      const std::function<void(const Cut& cut)>& work) override {
     struct Apart {  // a recording does not share its memory
       explicit Apart(CudaBackend& b) : backend(b) {
         if (!backend.has_recorded_) backend.memory().trim();
@@ -136,7 +137,11 @@ class CudaBackend : public Backend {
       }
       CudaBackend& backend;
     } apart(*this);
-    return std::make_unique<cuda::CudaRecording>(context_.stream, work);
+    std::vector<std::unique_ptr<Recording>> recordings;
+    cuda::Capture capture(context_.stream);
+    work([&] { recordings.push_back(capture.cut()); });
+    recordings.push_back(capture.end());
+    return recordings;
   }
   void begin_step(const Random& random) override {
     cuda::set_u64(queue(), context_.step_key, random.key());

@@ -178,17 +178,18 @@ TEST_CASE("cuda: step: recorded work reads and writes the same memory in every r
   const Tensor x = Tensor::zeros({1000}, Dtype::f32, device);
   const Tensor one = Tensor::empty({1000}, Dtype::f32, device);
   backend.fill(one, 1);
-  const auto recording = backend.record([&] {
+  const auto pieces = backend.record([&](const DeviceQueue::Cut& cut) {
     const Tensor two = Tensor::empty({1000}, Dtype::f32, device);  // recorded with its memory
     backend.add(one, one, two);
+    cut();
     backend.add(x, two, x);
   });
-  REQUIRE(recording);
+  REQUIRE(pieces.size() == 2);
   backend.fill_zero(x);
   for (int i = 1; i <= 5; ++i) {
     const Tensor other = Tensor::empty({1000}, Dtype::f32, device);
     backend.fill(other, 7);
-    recording->replay();
+    for (const auto& piece : pieces) piece->replay();
     CHECK(floats(x)[999] == static_cast<float>(2 * i));
     CHECK(floats(other)[0] == 7);
   }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -24,11 +25,18 @@ class LateEvent : public Event {
  public:
   explicit LateEvent(std::function<void()> work) : work_(std::move(work)) {}
   void wait() const override { std::call_once(once_, work_); }
+  // Not at the first question.
+  bool passed() const override {
+    if (!asked_.exchange(true)) return false;
+    wait();
+    return true;
+  }
   double seconds_since(const Event&) const override { return 0; }
 
  private:
   std::function<void()> work_;
   mutable std::once_flag once_;
+  mutable std::atomic<bool> asked_ = false;
 };
 
 class FakeStaging : public Staging {
@@ -49,7 +57,7 @@ class FakeStaging : public Staging {
     ready->wait();
     values_ = values;
     segments_ = segments;
-    next_ = put_ = 0;
+    put_ = 0;
     places_ = places_of(segments, compressor_->packing(), kBlock);
     host_.assign(places_.back(), kNobodys);
     sums_.assign(places_.back(), kNobodys);
@@ -68,8 +76,6 @@ class FakeStaging : public Staging {
   }
 
   void wait(std::size_t segment) override {
-    while (segments_[next_].count == 0) ++next_;
-    require(next_++ == segment, "segment {} is not the next one", segment);
     require(states_[segment] == State::coming, "segment {} is waited for twice", segment);
     const auto bytes = of(host_, segment);
     for (const std::byte b : bytes)
@@ -152,7 +158,7 @@ class FakeStaging : public Staging {
   std::vector<Segment> segments_;
   std::vector<std::size_t> places_;
   std::vector<State> states_;  // by segment
-  std::size_t next_ = 0, put_ = 0;
+  std::size_t put_ = 0;
   bool begun_ = false;
   std::vector<std::byte> host_, sums_;
   std::vector<std::pair<std::size_t, std::span<const std::byte>>> borrowed_;

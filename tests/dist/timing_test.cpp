@@ -49,6 +49,7 @@ class ClockDevice : public CpuBackend {
   struct Moment : Event {
     explicit Moment(double t) : time(t) {}
     void wait() const override {}
+    bool passed() const override { return true; }
     double seconds_since(const Event& earlier) const override {
       return time - static_cast<const Moment&>(earlier).time;
     }
@@ -93,6 +94,30 @@ TEST_CASE("spans: a device times its own spans, and gaps are waits") {
   CHECK(spans.seconds(SpanKind::forward) == doctest::Approx(3));
   REQUIRE(spans.all().size() == 6);
   CHECK(spans.all().back().iteration == 3);
+}
+
+TEST_CASE("spans: an update or a wait within forward interrupts it on a device, too") {
+  ClockDevice device;
+  Spans spans;
+  spans.follow(device);
+  spans.set_iteration(1);
+  {
+    const Spans::Scope forward(spans, SpanKind::forward);
+    device.now += 1;
+    {
+      const Spans::Scope wait(spans, SpanKind::wait);
+      device.now += 10;
+    }
+    {
+      const Spans::Scope update(spans, SpanKind::update);
+      device.now += 100;
+    }
+    device.now += 1000;
+  }
+  spans.settle(1);
+  CHECK(spans.seconds(SpanKind::forward) == doctest::Approx(1001));
+  CHECK(spans.seconds(SpanKind::wait) == doctest::Approx(10));
+  CHECK(spans.seconds(SpanKind::update) == doctest::Approx(100));
 }
 
 TEST_CASE("model: each algorithm has its own equation, and some have none") {

@@ -2,13 +2,16 @@
 #include "train/trainer.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "autograd/ops.h"
 #include "data/synthetic.h"
 #include "layers/models/models.h"
+#include "tensor/cpu/cpu_backend.h"
 #include "tests/support.h"
 #include "train/step_runner.h"
 
@@ -157,20 +160,83 @@ TEST_CASE("training: divergence names a parameter and does not touch the weights
   CHECK(read_bytes(folder / "weights") == "those before");
 }
 
-TEST_CASE("step runner: steps with hooks that need before_use are not recorded") {
-  struct Waits : Hooks {
-    bool needs_before_use() const override { return true; }
-  } hooks;
-  Parameter p({1}, {1});
-  const ParameterSet parameters({{"p", &p}}, cpu_device());
-  Tape tape;
-  Spans spans;
-  const auto make = [&](bool record) {
-    StepRunner(
-        record, [](const Batch&) { return Var{}; }, hooks, parameters, tape, spans);
+// A device that runs what it records, and says what it replays.
+class SaysReplays : public CpuBackend {
+ public:
+  explicit SaysReplays(std::vector<std::string>& log) : CpuBackend(1), log_(log) {}
+
+  std::vector<std::unique_ptr<Recording>> record(
+      const std::function<void(const Cut& cut)>& work) override {
+    std::vector<std::unique_ptr<Recording>> recordings;
+    const auto end = [&] {
+      recordings.push_back(
+          std::make_unique<Says>(fmt::format("replay {}", recordings.size()), log_));
+    };
+    work(end);
+    end();
+    return recordings;
+  }
+
+ private:
+  struct Says : Recording {
+    Says(std::string what, std::vector<std::string>& to) : text(std::move(what)), log(to) {}
+    void replay() override { log.push_back(text); }
+    std::string text;
+    std::vector<std::string>& log;
   };
-  CHECK_NOTHROW(make(false));
-  CHECK(message_of<UserError>([&] { make(true); }) ==
-        "this algorithm waits for each layer's weights, which a recorded step cannot do; use "
-        "--graphs off");
+  std::vector<std::string>& log_;
+};
+
+TEST_CASE("step runner: a replay calls before_use before the piece that uses the parameter") {
+  struct Notes : Hooks {
+    Notes(bool needs, std::vector<std::string>& to) : needs_it(needs), log(to) {}
+    void before_use(Parameter& p) override { log.push_back("use " + p.name); }
+    bool needs_before_use() const override { return needs_it; }
+    void on_grad_ready(Parameter& p) override { log.push_back("ready " + p.name); }
+    bool needs_it;
+    std::vector<std::string>& log;
+  };
+  constexpr std::size_t kCount = 40, kPerPiece = 3;  // at most 16 pieces
+  for (const bool needs : {true, false}) {
+    CAPTURE(needs);
+    std::vector<std::string> log;
+    const Device device(std::make_shared<SaysReplays>(log));
+    std::vector<std::unique_ptr<Parameter>> owned;
+    std::vector<ParameterSet::Named> named;
+    for (std::size_t i = 0; i < kCount; ++i) {
+      owned.push_back(std::make_unique<Parameter>(Shape{1}, std::vector<float>{1}));
+      named.push_back({std::to_string(i), owned.back().get()});
+    }
+    const ParameterSet parameters(named, device);
+    Notes hooks(needs, log);
+    Tape tape;
+    Spans spans;
+    StepRunner runner(
+        true,
+        [&](const Batch&) {
+          tape.begin(Tape::Mode::training, Random(1));
+          Var sum = tape.use(*owned[0]);
+          for (std::size_t i = 1; i < kCount; ++i) sum = add(tape, sum, tape.use(*owned[i]));
+          return sum;
+        },
+        hooks, parameters, tape, spans);
+    const Tensor image = Tensor::zeros({1}, Dtype::f32, device);
+    const Batch batch{.images = image, .labels = image};
+    for (int step = 0; step < 3; ++step) runner.run(batch);  // the third is recorded and replayed
+
+    for (int replay = 0; replay < 2; ++replay) {
+      log.clear();
+      CHECK(runner.run(batch).item() == kCount);
+      std::vector<std::string> expected;
+      for (std::size_t i = 0; i < kCount && needs; ++i) {
+        expected.push_back(fmt::format("use {}", i));
+        if (i % kPerPiece == kPerPiece - 1 || i == kCount - 1)
+          expected.push_back(fmt::format("replay {}", i / kPerPiece));
+      }
+      if (!needs) expected.emplace_back("replay 0");
+      expected.emplace_back("replay 0");  // backward
+      for (std::size_t i = kCount; i > 0; --i) expected.push_back(fmt::format("ready {}", i - 1));
+      CHECK(log == expected);
+    }
+  }
 }

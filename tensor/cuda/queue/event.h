@@ -54,6 +54,11 @@ class CudaEvent : public Event {
     if (status == cudaErrorNotReady) status = cudaEventSynchronize(event_);
     check(status, "waiting for an event");
   }
+  bool passed() const override {
+    const cudaError_t status = cudaEventQuery(event_);
+    if (status != cudaErrorNotReady) check(status, "querying an event");
+    return status == cudaSuccess;
+  }
   double seconds_since(const Event& earlier) const override {
     float milliseconds = 0;
     check(

@@ -1,7 +1,8 @@
-// A CUDA graph: work captured from a stream, which is then launched as a unit.
+// CUDA graphs: work captured from a stream, which is then launched as a unit.
 #pragma once
 
-#include "base/function_ref.h"
+#include <memory>
+
 #include "tensor/cuda/queue/check.h"
 #include "tensor/device_queue.h"
 
@@ -9,20 +10,8 @@ namespace tandem::cuda {
 
 class CudaRecording : public Recording {
  public:
-  // Records what `work` queues on `stream`, without running it.
-  CudaRecording(cudaStream_t stream, FunctionRef<void()> work) : stream_(stream) {
-    // Relaxed, so that this thread and other workers may allocate memory during the capture.
-    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), "beginning to record");
-    cudaGraph_t graph = nullptr;
-    try {
-      work();
-    } catch (...) {
-      cudaStreamEndCapture(stream, &graph);
-      if (graph) cudaGraphDestroy(graph);
-      cudaGetLastError();
-      throw;
-    }
-    check(cudaStreamEndCapture(stream, &graph), "recording");
+  // Takes over the graph.
+  CudaRecording(cudaStream_t stream, cudaGraph_t graph) : stream_(stream) {
     const cudaError_t status = cudaGraphInstantiate(&executable_, graph, 0);
     cudaGraphDestroy(graph);
     check(status, "preparing a recording");
@@ -36,6 +25,44 @@ class CudaRecording : public Recording {
  private:
   cudaStream_t stream_;
   cudaGraphExec_t executable_ = nullptr;
+};
+
+// Captures what is queued on a stream, without running it, while this object lives.
+class Capture {
+ public:
+  explicit Capture(cudaStream_t stream) : stream_(stream) { begin(); }
+  ~Capture() {
+    if (!capturing_) return;
+    cudaGraph_t graph = nullptr;
+    cudaStreamEndCapture(stream_, &graph);
+    if (graph) cudaGraphDestroy(graph);
+    cudaGetLastError();
+  }
+  Capture(const Capture&) = delete;
+  Capture& operator=(const Capture&) = delete;
+
+  // Ends a recording and begins the next.
+  std::unique_ptr<Recording> cut() {
+    auto recording = end();
+    begin();
+    return recording;
+  }
+  std::unique_ptr<Recording> end() {
+    cudaGraph_t graph = nullptr;
+    capturing_ = false;
+    check(cudaStreamEndCapture(stream_, &graph), "recording");
+    return std::make_unique<CudaRecording>(stream_, graph);
+  }
+
+ private:
+  // Relaxed, so that this thread and other workers may allocate memory during the capture.
+  void begin() {
+    check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed), "beginning to record");
+    capturing_ = true;
+  }
+
+  cudaStream_t stream_;
+  bool capturing_ = false;
 };
 
 }  // namespace tandem::cuda
