@@ -9,6 +9,7 @@
 #include "dist/param_server/server.h"
 #include "dist/pipe_sgd/pipe_sgd.h"
 #include "dist/schedule/overlap.h"
+#include "dist/schedule/p3.h"
 #include "dist/single.h"
 
 namespace tandem {
@@ -120,6 +121,17 @@ std::vector<StrategyInfo> make_table() {
        .family = Family::synchronous,
        .make = make_overlap<merge, true>,
        .rows = {.label = "Merge", .by_default = false}},
+      {.name = "p3",
+       .help = "slices by priority; the next forward waits layer by layer",
+       .family = Family::synchronous,
+       .make = make<P3>,
+       .options = {{.name = "--slice",
+                    .value_name = "N",
+                    .help = "elements of the gradient per slice, rounded to blocks of 2048",
+                    .value = 50'000,
+                    .least = 1,
+                    .most = 1'000'000'000}},
+       .rows = {.label = "P3", .by_default = false}},
       {.name = "pipe-sgd",
        .help = "the all-reduce overlaps the next iterations",
        .family = Family::delayed,

@@ -128,7 +128,7 @@ class Staging {
   // The values as begin() got them, for error messages. Call it before the first put().
   virtual std::vector<float> values() = 0;
 
-  // Waits until this segment's values are on the host.
+  // Waits until this segment's values are on the host. They arrive in the order of begin().
   virtual void wait(std::size_t segment) = 0;
   // Its packed bytes. The caller may write them between wait() and put(), and read them from wait()
   // until finish().

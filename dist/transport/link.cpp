@@ -1,6 +1,7 @@
 #include "dist/transport/link.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 #include <vector>
 
@@ -54,6 +55,10 @@ class Link : public Transport {
     return static_cast<std::size_t>(speed_.bytes_per_s * speed_.latency_s) + kFrameBytes;
   }
   void fail(const std::string& reason) override { inner_->fail(reason); }
+  void wake() override {
+    woken_ = true;
+    inner_->wake();
+  }
 
   // Heartbeats are not slowed down.
   void show(const Sign& sign) override { inner_->show(sign); }
@@ -95,7 +100,7 @@ class Link : public Transport {
       take_in(now);
       if (std::any_of(requests.begin(), requests.end(), [&](Request* r) { return done(*r, now); }))
         return true;
-      if (now >= time) return false;
+      if (now >= time || woken_.exchange(false)) return false;
 
       // Sleep until the next state change by the clock, or until the transport completes an
       // operation whose time has come.
@@ -180,6 +185,7 @@ class Link : public Transport {
   LinkSpeed speed_;
   Clock::duration to_rank_0_;                 // this rank's clock + to_rank_0_ = rank 0's clock
   Clock::time_point out_free_{}, in_free_{};  // when each direction of the NIC is free again
+  std::atomic<bool> woken_ = false;
   std::vector<LinkOperation*> receives_;  // receives that are not done, in the order of the calls
 
   std::vector<Request*> below_;          // temporary, for wait_any_until()

@@ -110,7 +110,7 @@ class MpiTransport : public Transport {
       for (Request* request : requests)
         any |= !*request || test(static_cast<MpiOperation&>(**request));
       if (any) return true;
-      if (Clock::now() >= time) return false;
+      if (Clock::now() >= time || woken_.exchange(false)) return false;
       pause_();
     }
   }
@@ -124,6 +124,8 @@ class MpiTransport : public Transport {
     reason_.change([&](std::string& text) { text = reason; });
     failed_.store(true, std::memory_order_release);
   }
+
+  void wake() override { woken_ = true; }
 
   // Answers ranks that have asked, and reads the answers of others.
   void show(const Sign& sign) override {
@@ -239,7 +241,7 @@ class MpiTransport : public Transport {
   std::vector<Seen> seen_;  // by rank
   Clock::time_point another_asked_{};
   Pause pause_;
-  std::atomic<bool> failed_ = false;
+  std::atomic<bool> failed_ = false, woken_ = false;
   Monitor<std::string> reason_;
 };
 

@@ -72,14 +72,16 @@ class ThreadsTransport : public Transport {
   }
 
   bool wait_any_until(std::span<Request* const> requests, Clock::time_point time) override {
-    const auto over = [&] {
-      return network_.failed_ || std::any_of(requests.begin(), requests.end(),
-                                             [&](const Request* r) { return done(*r); });
+    const auto any_done = [&] {
+      return std::ranges::any_of(requests, [&](const Request* r) { return done(*r); });
     };
+    const auto over = [&] { return network_.failed_ || woken_ || any_done(); };
     look_for_a_moment(over, time);
-    const bool ended = own_mailbox().wait_until(time, [&](const auto&) { return over(); });
+    own_mailbox().wait_until(time, [&](const auto&) { return over(); });
     if (network_.failed_) network_.throw_failure();
-    return ended;
+    if (any_done()) return true;
+    woken_ = false;
+    return false;
   }
 
   bool done(const Request& request) const override {
@@ -88,6 +90,10 @@ class ThreadsTransport : public Transport {
   }
 
   void fail(const std::string& reason) override { network_.fail(reason); }
+  void wake() override {
+    woken_ = true;
+    wake(rank_);
+  }
 
   void show(const Sign& sign) override {
     network_.signs_[static_cast<std::size_t>(rank_)].store(sign);
@@ -187,6 +193,7 @@ class ThreadsTransport : public Transport {
 
   ThreadsNetwork& network_;
   int rank_;
+  std::atomic<bool> woken_ = false;
 };
 
 ThreadsNetwork::ThreadsNetwork(int size, std::size_t bytes_in_flight)

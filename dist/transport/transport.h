@@ -3,7 +3,7 @@
 //
 // Sends and receives do not block: they return a Request to wait for. Messages from one rank to
 // another with the same tag arrive in the order of sending. A receive takes the oldest message that
-// matches. All calls but fail() are made by one thread, the rank's communication thread.
+// matches. One thread, the rank's communication thread, makes all calls but fail() and wake().
 #pragma once
 
 #include <array>
@@ -106,10 +106,13 @@ class Transport {
     return receive(from, tag, bytes);
   }
 
-  // Waits until one of the requests is done or until `time`. Returns whether one is done. Empty
-  // requests count as done.
+  // Waits until one of the requests is done, until `time` or for wake(). Returns whether one is
+  // done. Empty requests count as done.
   virtual bool wait_any_until(std::span<Request* const> requests, Clock::time_point time) = 0;
   virtual bool done(const Request& request) const = 0;
+  // Ends a wait_any_until() of this rank early: the current one or, if there is none, the next.
+  // Any thread may call it.
+  virtual void wake() = 0;
 
   // Fails the job with this reason: all waits of this rank, and of other ranks if this transport
   // can reach them, end with JobFailed. Any thread may call it.

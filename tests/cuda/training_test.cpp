@@ -2,6 +2,7 @@
 // and what happens when memory runs out.
 #include "data/synthetic.h"
 #include "dist/compress/compressor.h"
+#include "dist/strategies.h"
 #include "layers/batch_norm.h"
 #include "layers/conv2d.h"
 #include "layers/linear.h"
@@ -114,7 +115,7 @@ TEST_CASE("cuda: training: replayed steps give the bits of direct ones with othe
         }
 }
 
-TEST_CASE("cuda: training: d-sync and ps-sync and pipe-sgd with K=1 have the same bits") {
+TEST_CASE("cuda: training: all synchronous algorithms and pipe-sgd with K=1 have the same bits") {
   for (const Model model : {mlp, conv_net})
     for (const Precision precision : {Precision::fp32, Precision::bf16})
       for (const std::string& compress : compressor_names()) {
@@ -123,15 +124,21 @@ TEST_CASE("cuda: training: d-sync and ps-sync and pipe-sgd with K=1 have the sam
         TrainOptions o = options("d-sync", 4, precision);
         o.compress = compress;
         const std::string expected = hash(model, o);
-        o.graphs = Switch::off;
-        CHECK(hash(model, o) == expected);
-        o.graphs = Switch::on;
-        o.algo = "ps-sync";
-        o.algo_options["--servers"] = 2;
-        CHECK(hash(model, o) == expected);
-        o.algo = "pipe-sgd";
-        o.algo_options["--pipe-k"] = 1;
-        CHECK(hash(model, o) == expected);
+        for (const StrategyInfo& algo : all_strategies()) {
+          const bool pipe = algo.has_option("--pipe-k");
+          if (algo.family != Family::synchronous && !pipe) continue;
+          CAPTURE(algo.name);
+          o.algo = algo.name;
+          o.algo_options = {};
+          if (pipe) o.algo_options["--pipe-k"] = 1;
+          if (algo.has_option("--servers")) o.algo_options["--servers"] = 2;
+          if (algo.has_option("--slice")) o.algo_options["--slice"] = 4096;
+          for (const Switch graphs : {Switch::on, Switch::off}) {
+            o.graphs = graphs;
+            CAPTURE(to_string(graphs));
+            CHECK(hash(model, o) == expected);
+          }
+        }
       }
 }
 

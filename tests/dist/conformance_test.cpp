@@ -31,7 +31,8 @@ struct Net {
         set({{"a", &a}, {"b", &b}, {"c", &c}, {"d", &d}, {"e", &e}}, device) {}
 
   // `meddle` may change the gradients before they are handed over.
-  void backward(std::int64_t t, int rank, Hooks& hooks, const std::function<void()>& meddle) {
+  void step(std::int64_t t, int rank, Hooks& hooks, const std::function<void()>& meddle) {
+    for (Parameter* p : {&a, &b, &d, &c, &e}) hooks.before_use(*p);
     for (Parameter* p : {&e, &c, &d, &b, &a}) {
       const auto weights = p->value.span<float>(), gradients = p->gradient.span<float>();
       for (std::size_t i = 0; i < weights.size(); ++i)
@@ -168,7 +169,7 @@ Weights work(const Job& job, Communication& communication) {
   try {
     for (std::int64_t t = 1; t <= kIterations; ++t) {
       side->part->before_step(t);
-      side->net.backward(t, rank, *side->part, [&] {
+      side->net.step(t, rank, *side->part, [&] {
         if (job.meddle) job.meddle(side->net, rank, t);
       });
       side->part->after_backward(t);

@@ -1,0 +1,149 @@
+#include "dist/schedule/p3.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "tensor/backend.h"
+
+namespace tandem {
+namespace {
+
+bool overlap(const BlockRange& range, const Parameter& parameter) {
+  const std::int64_t first = range.first_block * kBlock;
+  return parameter.offset < first + range.count &&
+         first < parameter.offset + parameter.shape.count();
+}
+
+}  // namespace
+
+std::vector<Slice> slices_of(const std::vector<Stage>& stages,
+                             const std::vector<const Parameter*>& use, std::int64_t size) {
+  std::vector<Slice> slices;
+  for (std::size_t stage = 0; stage < stages.size(); ++stage) {
+    const BlockRange& all = stages[stage].range;
+    const std::int64_t pieces = parts(all.blocks(), std::max<std::int64_t>(1, size / kBlock));
+    for (std::int64_t i = 0; i < pieces; ++i) {
+      const std::int64_t first = i * all.blocks() / pieces, end = (i + 1) * all.blocks() / pieces;
+      const BlockRange range{.count = std::min(all.count, end * kBlock) - first * kBlock,
+                             .first_block = all.first_block + first};
+      const auto urgent = std::ranges::find_if(
+          use, [&](const Parameter* parameter) { return overlap(range, *parameter); });
+      slices.push_back({.stage = stage, .range = range, .rank = urgent - use.begin()});
+    }
+  }
+  return slices;
+}
+
+P3::P3(const StrategyContext& context)
+    : c_(context), whole_(std::make_unique<GradientSum>(context)) {}
+
+void P3::before_step(std::int64_t t) {
+  t_ = t;
+  parameters_ready_ = stages_ready_ = 0;
+  if (not_applied_ > 0) c_.optimizer.update(std::exchange(not_applied_, 0));
+}
+
+void P3::before_use(Parameter& parameter) {
+  if (!parameter.trained()) return;
+  if (sums_)
+    for (const std::size_t stage : stages_of_parameter_[static_cast<std::size_t>(parameter.index)])
+      apply(stage);
+  else if (std::ranges::find(used_, &parameter) == used_.end())
+    used_.push_back(&parameter);
+}
+
+void P3::on_grad_ready(Parameter& parameter) {
+  if (!sums_) {
+    ready_.push_back(&parameter);
+    return;
+  }
+  require(ready_.at(parameters_ready_++) == &parameter, "backward has finished {} out of order",
+          parameter.name);
+  if (stages_ready_ == stages_.size() || stages_[stages_ready_].last != &parameter) return;
+  require(updates_[stages_ready_].is == Update::Is::applied,
+          "{} has a gradient, but forward has not used it", parameter.name);
+  updates_[stages_ready_] = {Update::Is::in_flight, t_};
+  if (stages_ready_ == 0) ++communicating_;
+  sums_->begin(stages_ready_++, t_, parameter.ready);
+}
+
+void P3::after_backward(std::int64_t t) {
+  if (sums_) {
+    require(stages_ready_ == stages_.size(), "backward has finished {} stages of {}", stages_ready_,
+            stages_.size());
+    return;
+  }
+  Gradient gradient{t, c_.parameters.gradients(), c_.parameters.device().backend().record_event()};
+  whole_->wait_for(gradient);
+  const Spans::Scope span(c_.spans, SpanKind::update);
+  c_.optimizer.update(t);
+  learn();
+}
+
+void P3::learn() {
+  stages_ = stages_of(c_.parameters, ready_);
+  const auto slices = slices_of(stages_, used_, c_.option("--slice"));
+  stages_of_parameter_.resize(c_.parameters.all().size());
+  for (const Parameter* parameter : c_.parameters.trained())
+    for (std::size_t stage = 0; stage < stages_.size(); ++stage)
+      if (overlap(stages_[stage].range, *parameter))
+        stages_of_parameter_[static_cast<std::size_t>(parameter->index)].push_back(stage);
+  updates_.resize(stages_.size());
+  plan_ = fmt::format("{} slices of {} tensors", slices.size(), ready_.size());
+  whole_.reset();
+  sums_ = std::make_unique<DirectSum>(c_, stages_, slices);
+}
+
+// Waits until the next stage is summed, or the last message of an iteration is sent.
+void P3::take() {
+  DirectSum::Summed summed = sums_->take();
+  if (summed.stage == DirectSum::Summed::kNone) {
+    --communicating_;
+    return;
+  }
+  updates_[summed.stage].is = Update::Is::summed;
+  updates_[summed.stage].ready = std::move(summed.ready);
+}
+
+void P3::apply(std::size_t stage) {
+  Update& update = updates_[stage];
+  if (update.is == Update::Is::applied) return;
+  {
+    const Spans::Scope span(c_.spans, SpanKind::wait);
+    while (update.is == Update::Is::in_flight) take();
+    c_.parameters.device().backend().wait_for(update.ready);
+  }
+  const Spans::Scope span(c_.spans, SpanKind::update);
+  const BlockRange& range = stages_[stage].range;
+  c_.optimizer.update_part(update.iteration, range.first_block * kBlock, range.count);
+  update = {};
+}
+
+void P3::settle() {
+  const Spans::Scope span(c_.spans, SpanKind::wait);
+  while (communicating_ > 0) take();
+}
+
+void P3::apply_all() {
+  if (not_applied_ > 0) c_.optimizer.update(std::exchange(not_applied_, 0));
+  for (std::size_t stage = 0; stage < updates_.size(); ++stage) apply(stage);
+  settle();
+}
+
+// Between two iterations either all stages are in flight or none is.
+void P3::visit(State& state) {
+  settle();
+  for (const Update& update : updates_) {
+    not_applied_ = update.iteration;
+    c_.parameters.device().backend().wait_for(update.ready);
+  }
+  state("iteration of the sum", not_applied_);
+  Tensor sum = c_.parameters.gradients();
+  state("sum", sum);
+  std::ranges::fill(updates_, Update{});
+}
+
+}  // namespace tandem

@@ -1,0 +1,70 @@
+// P3: priority-based parameter propagation (Jayarajan et al., 2019). Gradients travel in slices,
+// and those of the first layers overtake the others, because the next forward pass needs the first
+// layers first. No worker waits at the end of an iteration: forward waits for each layer by itself.
+//
+// The weights are those of d-sync, bit for bit. direct_sum.h has the communication.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "dist/gradient_sum.h"
+#include "dist/schedule/direct_sum.h"
+#include "dist/schedule/stages.h"
+#include "dist/strategy.h"
+
+namespace tandem {
+
+// Cuts the stages into slices of about `size` elements. A slice is as urgent as the parameter in it
+// that forward uses first; `use` lists the parameters in that order.
+std::vector<Slice> slices_of(const std::vector<Stage>& stages,
+                             const std::vector<const Parameter*>& use, std::int64_t size);
+
+class P3 : public Strategy {
+ public:
+  explicit P3(const StrategyContext& context);
+
+  void before_step(std::int64_t t) override;
+  void before_use(Parameter& parameter) override;
+  bool needs_before_use() const override { return true; }
+  void on_grad_ready(Parameter& parameter) override;
+  bool wants_ready_events() const override { return true; }
+  void after_backward(std::int64_t t) override;
+  void settle() override;
+  void before_test() override { apply_all(); }
+  void finish() override { apply_all(); }
+  std::string plan() const override { return plan_; }
+  void visit(State& state) override;
+
+ private:
+  void learn();
+  void take();
+  void apply(std::size_t stage);
+  void apply_all();
+
+  StrategyContext c_;
+  std::int64_t t_ = 0;
+
+  // The first iteration is d-sync's. It shows in which order parameters are used and become ready.
+  std::unique_ptr<GradientSum> whole_;
+  std::vector<const Parameter*> used_, ready_;
+
+  std::vector<Stage> stages_;
+  std::vector<std::vector<std::size_t>> stages_of_parameter_;  // by index
+  std::unique_ptr<DirectSum> sums_;
+  std::size_t parameters_ready_ = 0, stages_ready_ = 0;  // in this iteration
+  // What a stage's weights lack.
+  struct Update {
+    enum class Is { applied, in_flight, summed };
+    Is is = Is::applied;
+    std::int64_t iteration = 0;
+    EventPtr ready;
+  };
+  std::vector<Update> updates_;  // by stage
+  // Loaded: an iteration whose sum is in the flat gradient and not applied. 0: none.
+  std::int64_t not_applied_ = 0;
+  int communicating_ = 0;        // iterations with messages under way
+  std::string plan_;
+};
+
+}  // namespace tandem

@@ -1,0 +1,85 @@
+#include "dist/schedule/p3.h"
+
+#include <doctest/doctest.h>
+
+#include "dist/launch.h"
+#include "tests/dist/gradients.h"
+#include "tests/support.h"
+
+using namespace tandem;
+using namespace tandem::test;
+
+namespace {
+
+std::vector<float> zeros(std::int64_t count) {
+  return std::vector<float>(static_cast<std::size_t>(count));
+}
+
+}  // namespace
+
+TEST_CASE("p3: slices cover the stages, and are as urgent as the first use of what is in them") {
+  Parameter a({kBlock / 2}, zeros(kBlock / 2)), b({5 * kBlock}, zeros(5 * kBlock)),
+      c({3 * kBlock + 7}, zeros(3 * kBlock + 7));
+  const ParameterSet set({{"a", &a}, {"b", &b}, {"c", &c}}, cpu_device());
+  const auto stages = stages_of(set, {&c, &b, &a});
+  for (const std::int64_t size : {std::int64_t{1}, kBlock, 2 * kBlock, 1000 * kBlock}) {
+    CAPTURE(size);
+    // Forward uses c before b.
+    const auto slices = slices_of(stages, {&a, &c, &b}, size);
+    std::size_t next = 0;
+    for (std::size_t stage = 0; stage < stages.size(); ++stage) {
+      std::int64_t first = stages[stage].range.first_block, count = 0;
+      for (; next < slices.size() && slices[next].stage == stage; ++next) {
+        const BlockRange& range = slices[next].range;
+        CHECK(range.first_block == first);
+        CHECK(range.count > 0);
+        CHECK(range.blocks() <= std::max<std::int64_t>(1, size / kBlock));
+        first += range.blocks();
+        count += range.count;
+        const std::int64_t begin = range.first_block * kBlock, end = begin + range.count;
+        const std::int64_t rank = begin < a.shape.count() ? 0 : end > c.offset ? 1 : 2;
+        CHECK(slices[next].rank == rank);
+      }
+      CHECK(count == stages[stage].range.count);
+    }
+    CHECK(next == slices.size());
+  }
+}
+
+// Both workers hand over a long stage and then a short one that is more urgent. On the slow link
+// the long one takes a quarter of a second.
+TEST_CASE("p3: an urgent stage overtakes one that was begun before it") {
+  constexpr std::int64_t kSlices = 60, kCount = (kSlices + 1) * kBlock;
+  run_on_ranks({.app = "test", .ranks = 2, .link = {.bytes_per_s = 2e6}}, [&](Communication& communication) {
+    const int rank = communication.transport().rank();
+    Parameter p({kCount}, gradient(kCount, rank));
+    ParameterSet set({{"p", &p}}, cpu_device());
+    Sgd sgd(set, {});
+    Spans spans;
+    const auto compressor = make_compressor("none");
+    const StrategyContext context{.parameters = set,
+                                  .optimizer = sgd,
+                                  .spans = spans,
+                                  .communication = communication,
+                                  .compressor = *compressor,
+                                  .workers = 2};
+    const std::vector<Stage> stages{{.range = {.count = kSlices * kBlock, .first_block = 1}},
+                                    {.range = {.count = kBlock}}};
+    std::vector<Slice> slices;
+    for (std::int64_t i = 0; i < kSlices; ++i)
+      slices.push_back({.stage = 0, .range = {.count = kBlock, .first_block = 1 + i}, .rank = 1});
+    slices.push_back({.stage = 1, .range = {.count = kBlock}, .rank = 0});
+    DirectSum sums(context, stages, slices);
+    for (const std::int64_t t : {1, 2}) {
+      p.gradient.backend().copy(p.value, p.gradient);
+      sums.begin(0, t, nullptr);
+      sums.begin(1, t, nullptr);
+      CHECK(sums.take().stage == 1);
+      CHECK(sums.take().stage == 0);
+      CHECK(sums.take().stage == DirectSum::Summed::kNone);
+      const auto mine = gradient(kCount, rank), other = gradient(kCount, 1 - rank);
+      const auto sum = p.gradient.span<float>();
+      for (std::size_t i = 0; i < sum.size(); ++i) REQUIRE(sum[i] == mine[i] + other[i]);
+    }
+  });
+}
