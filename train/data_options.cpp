@@ -74,4 +74,46 @@ DataSplit open_cifar(const std::string& dataset, const std::string& data, bool a
   return split;
 }
 
+std::vector<OwnOption> DatasetOptions::own() {
+  std::vector<OwnOption> all = {{.name = "--dataset",
+                                 .value = &dataset,
+                                 .value_name = "NAME",
+                                 .help = "folder: photographs, see --data; synthetic: the same\n"
+                                         "as --data synthetic; cifar10 or cifar100",
+                                 .choices = {"folder", "synthetic", "cifar10", "cifar100"}},
+                                {.name = "--no-augment",
+                                 .value = &no_augment,
+                                 .help = "CIFAR: do not shift and flip the training images"}};
+  for (const OwnOption& each : images.own()) all.push_back(each);
+  return all;
+}
+
+std::string DatasetOptions::data_help() {
+  return std::string(kImagesHelp) +
+         ".\n"
+         "With CIFAR: folder with its binary files, or generated\n"
+         "objects";
+}
+
+void DatasetOptions::settle(std::string& data) const {
+  const bool of_photographs = images.image_size > 0 || images.skip_bad_images ||
+                              images.max_pixels > 0 || images.loader_threads > 0;
+  if (cifar() && of_photographs)
+    throw UserError(
+        "--image-size, --skip-bad-images, --max-pixels and --loader-threads have no effect with "
+        "--dataset {}",
+        dataset);
+  if (!cifar() && no_augment)
+    throw UserError("--no-augment has no effect with --dataset {}", dataset);
+  if (dataset == "synthetic") {
+    if (!data.empty() && data != "synthetic")
+      throw UserError("--data {} has no effect with --dataset synthetic", data);
+    data = "synthetic";
+  }
+}
+
+DataSplit DatasetOptions::open(const std::string& data) const {
+  return cifar() ? open_cifar(dataset, data, !no_augment) : open_images(data, images);
+}
+
 }  // namespace tandem

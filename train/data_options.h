@@ -43,4 +43,21 @@ OwnOption cifar_dataset_option(std::string& dataset);
 // Opens that data set. `data` is the value of --data, see data/cifar.h.
 DataSplit open_cifar(const std::string& dataset, const std::string& data, bool augment);
 
+// For nets that have a form for photographs and one for CIFAR: which data set, and its options.
+struct DatasetOptions {
+  std::string dataset = "folder";
+  bool no_augment = false;
+  ImageOptions images;
+
+  bool cifar() const { return dataset.starts_with("cifar"); }
+
+  std::vector<OwnOption> own();    // for AppHelp; they point into `this`
+  static std::string data_help();  // of --data
+
+  // Checks that the options fit together and fit `data`, the value of --data, which becomes
+  // "synthetic" if --dataset says so. Throws UserError.
+  void settle(std::string& data) const;
+  DataSplit open(const std::string& data) const;
+};
+
 }  // namespace tandem

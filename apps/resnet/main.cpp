@@ -14,13 +14,8 @@ using namespace tandem;
 
 namespace {
 
-struct Options {
-  std::string dataset = "folder";
+struct Options : DatasetOptions {
   std::int64_t depth = 0;  // 0: the smallest
-  bool no_augment = false;
-  ImageOptions images;
-
-  bool cifar() const { return dataset.starts_with("cifar"); }
 };
 
 AppHelp help_for(Options& o) {
@@ -30,25 +25,13 @@ AppHelp help_for(Options& o) {
           "images to measure speed, or on CIFAR. pipe-sgd begins with 5 epochs\n"
           "of d-sync, as in the paper; to measure the pipeline at once, give\n"
           "--warmup-epochs 0.",
-      .data = std::string(kImagesHelp) +
-              ".\n"
-              "With CIFAR: folder with its binary files, or generated\n"
-              "objects",
-      .own = {{.name = "--dataset",
-               .value = &o.dataset,
-               .value_name = "NAME",
-               .help = "folder: photographs, see --data; synthetic: the same\n"
-                       "as --data synthetic; cifar10 or cifar100",
-               .choices = {"folder", "synthetic", "cifar10", "cifar100"}},
-              {.name = "--depth",
+      .data = DatasetOptions::data_help(),
+      .own = {{.name = "--depth",
                .value = &o.depth,
                .value_name = "N",
                .help = "Layers: 18, 34, 50, 101 or 152; with CIFAR 20, 32, 44,\n"
-                       "56 or 110. Default: 18; with CIFAR 20"},
-              {.name = "--no-augment",
-               .value = &o.no_augment,
-               .help = "CIFAR: do not shift and flip the training images"}}};
-  for (const OwnOption& own : o.images.own()) help.own.push_back(own);
+                       "56 or 110. Default: 18; with CIFAR 20"}}};
+  for (const OwnOption& own : o.own()) help.own.push_back(own);
   return help;
 }
 
@@ -60,24 +43,7 @@ void settle(Options& o, TrainOptions& train) {
     throw UserError("--depth {} is not available for --dataset {}: choose from {}", o.depth,
                     o.dataset, fmt::join(depths, ", "));
   train.own["depth"].value = o.depth;
-  const bool of_photographs = o.images.image_size > 0 || o.images.skip_bad_images ||
-                              o.images.max_pixels > 0 || o.images.loader_threads > 0;
-  if (o.cifar() && of_photographs)
-    throw UserError(
-        "--image-size, --skip-bad-images, --max-pixels and --loader-threads have no effect with "
-        "--dataset {}",
-        o.dataset);
-  if (!o.cifar() && o.no_augment)
-    throw UserError("--no-augment has no effect with --dataset {}", o.dataset);
-  if (o.dataset == "synthetic") {
-    if (!train.data.empty() && train.data != "synthetic")
-      throw UserError("--data {} has no effect with --dataset synthetic", train.data);
-    train.data = "synthetic";
-  }
-}
-
-DataSplit open(const Options& o, const std::string& data) {
-  return o.cifar() ? open_cifar(o.dataset, data, !o.no_augment) : open_images(data, o.images);
+  o.settle(train.data);
 }
 
 }  // namespace
@@ -100,7 +66,7 @@ int main(int argc, char** argv) {
     };
     train({.app = "resnet",
            .model = model,
-           .data = [&] { return open(own, options.data); },
+           .data = [&] { return own.open(options.data); },
            .net = fmt::format("ResNet-{}", own.depth)},
           options);
   });
