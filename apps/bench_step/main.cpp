@@ -69,6 +69,15 @@ Model resnet_of(int depth, std::int64_t batch) {
           batch};
 }
 
+Model vgg_of(int depth, std::int64_t batch) {
+  return {[=](const Shape& image, std::int64_t classes) {
+            return vgg({.depth = depth}, image, classes, kSeed);
+          },
+          {224, 224, 3},
+          1000,
+          batch};
+}
+
 // The same models as in torch_step.py.
 const std::map<std::string, Model> kModels = {
     {"mnist_mlp",
@@ -92,6 +101,15 @@ const std::map<std::string, Model> kModels = {
       {32, 32, 3},
       10,
       128}},
+    {"vgg16", vgg_of(16, 4)},
+    {"vgg19", vgg_of(19, 4)},
+    {"vgg16_cifar",
+     {[](const Shape& image, std::int64_t classes) {
+        return cifar_vgg({.depth = 16}, image, classes, kSeed);
+      },
+      {32, 32, 3},
+      10,
+      64}},
 };
 
 struct Options {

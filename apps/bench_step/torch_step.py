@@ -87,6 +87,30 @@ def cifar_resnet(n, classes):
     return resnet((conv_norm(3, 16, 3), nn.ReLU(True)), 16, (n, n, n), False, classes)
 
 
+VGG_STAGES = {16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}
+
+
+def vgg_features(depth):
+    layers, inputs = [], 3
+    for stage, count in enumerate(VGG_STAGES[depth]):
+        width = min(64 << stage, 512)
+        for _ in range(count):
+            layers += [nn.Conv2d(inputs, width, 3, padding=1), nn.ReLU(True)]
+            inputs = width
+        layers.append(nn.MaxPool2d(2))
+    return nn.Sequential(*layers, nn.Flatten())
+
+
+def vgg(depth, classes):
+    return nn.Sequential(
+        vgg_features(depth), nn.Linear(25088, 4096), nn.ReLU(True), nn.Dropout(),
+        nn.Linear(4096, 4096), nn.ReLU(True), nn.Dropout(), nn.Linear(4096, classes))
+
+
+def cifar_vgg(depth, classes):
+    return nn.Sequential(vgg_features(depth), nn.Linear(512, classes))
+
+
 # The function that makes the model, the image, the classes, and the default batch.
 MODELS = {
     "mnist_mlp": (mnist_mlp, (1, 28, 28), 10, 100),
@@ -95,6 +119,9 @@ MODELS = {
     "resnet18": (lambda c: imagenet_resnet((2, 2, 2, 2), False, c), (3, 224, 224), 1000, 8),
     "resnet50": (lambda c: imagenet_resnet((3, 4, 6, 3), True, c), (3, 224, 224), 1000, 4),
     "resnet20": (lambda c: cifar_resnet(3, c), (3, 32, 32), 10, 128),
+    "vgg16": (lambda c: vgg(16, c), (3, 224, 224), 1000, 4),
+    "vgg19": (lambda c: vgg(19, c), (3, 224, 224), 1000, 4),
+    "vgg16_cifar": (lambda c: cifar_vgg(16, c), (3, 32, 32), 10, 64),
 }
 
 

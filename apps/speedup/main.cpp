@@ -54,6 +54,12 @@ const T& named(const std::vector<T>& all, std::string T::*name, const std::strin
   throw UserError("{} {}: choose from {}", option, wanted, fmt::join(names, ", "));
 }
 
+std::string benches_help() {
+  std::vector<std::string> names;
+  for (const Bench& b : all_benches()) names.push_back(b.program);
+  return wrapped(fmt::format("One of {}", fmt::join(names, ", ")));
+}
+
 std::string algos_help() {
   std::vector<std::string> others;
   for (const Algorithm& a : all_algorithms())
@@ -94,7 +100,7 @@ bool parse(int argc, char** argv, Options& o) {
                                    const char* help) {
     return add(name, value, type, help)->default_str("");
   };
-  add("--bench", bench, "NAME", "mnist_mlp, cifar_convex, cifar_cnn, alexnet or resnet");
+  add("--bench", bench, "NAME", benches_help().c_str());
   add("--workers", workers, "N", "One or several numbers of workers, such as 2,4,8")
       ->delimiter(',')
       ->option_text("N=4")

@@ -55,6 +55,27 @@ std::unique_ptr<Layer> alexnet_owt(const Shape& image, std::int64_t classes, std
 std::unique_ptr<Layer> alexnet_classic(const Shape& image, std::int64_t classes,
                                        std::uint64_t seed);
 
+// VGG (Simonyan and Zisserman, 2015): 3×3 convolutions in five stages of 64, 128, 256, 512 and 512
+// filters, each ended by a max pool. Images need at least 32 pixels; otherwise UserError.
+struct Vgg {
+  int depth = 16;              // 11, 13, 16 or 19 layers with weights
+  bool batch_norm = false;     // after every convolution; the paper has none
+  std::int64_t width = 64;     // filters of the first stage
+  std::int64_t hidden = 4096;  // outputs of each hidden linear layer
+};
+
+// For images of 224 pixels, with torchvision's names: features.0.weight … classifier.6.bias. Other
+// sizes are averaged to 7 x 7 pixels after the convolutions, as torchvision does.
+std::unique_ptr<Layer> vgg(const Vgg& net, const Shape& image, std::int64_t classes,
+                           std::uint64_t seed);
+
+// The usual form for CIFAR: the same convolutions leave one pixel of 512 channels, and one linear
+// layer (classifier.weight and classifier.bias) follows.
+std::unique_ptr<Layer> cifar_vgg(const Vgg& net, const Shape& image, std::int64_t classes,
+                                 std::uint64_t seed);
+
+const std::vector<int>& vgg_depths();
+
 // Residual nets (He et al., 2016) with torchvision's names: conv1, bn1, layer1.0.conv1, …,
 // layer2.0.downsample.0, …, fc. A shortcut that changes the size is a 1×1 convolution with batch
 // norm. A bottleneck halves the image in its 3×3 convolution ("v1.5"), as in torchvision.

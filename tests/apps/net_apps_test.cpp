@@ -66,7 +66,8 @@ TEST_CASE("net apps: --help shows the shared options and the program's own") {
         "--batch N", "256"}},
       {"resnet",
        {"--dataset", "--depth", "--image-size", "--no-augment", "--batch N", "256",
-        "--warmup-epochs N"}}};
+        "--warmup-epochs N"}},
+      {"vgg", {"--dataset", "--depth N=16", "--batch-norm", "--image-size", "--no-augment"}}};
   for (const auto& each : own) {
     const std::string& app = each.first;
     CAPTURE(app);
@@ -93,7 +94,9 @@ TEST_CASE("net apps: an invalid value is refused with the option's name") {
       {"alexnet", {"--data", "/no/such/folder"}},
       {"resnet", {"--depth", "19"}},
       {"resnet", {"--depth", "deep"}},
-      {"resnet", {"--dataset", "imagenet"}}};
+      {"resnet", {"--dataset", "imagenet"}},
+      {"vgg", {"--depth", "18"}},
+      {"vgg", {"--batch-norm", "on"}}};
   for (const auto& each : cases) {
     const std::string& app = each.first;
     const Words& words = each.second;
@@ -129,6 +132,12 @@ TEST_CASE("net apps: contradictory options are refused") {
             "AlexNet needs images of at least 63 x 63 pixels, not 32 x 32"));
   CHECK(has(refusal("resnet", {"--data", "synthetic", "--image-size", "16", "--workers", "2"}),
             "ResNet-18 needs images of at least 32 x 32 pixels"));
+  CHECK(refusal("vgg", {"--data", "synthetic", "--depth", "12"}) ==
+        "vgg: --depth 12 is not available: choose from 11, 13, 16, 19\n");
+  CHECK(has(refusal("vgg", {"--dataset", "cifar10", "--image-size", "64"}),
+            "have no effect with --dataset cifar10"));
+  CHECK(has(refusal("vgg", {"--data", "synthetic", "--image-size", "31"}),
+            "VGG-16 needs images of at least 32 x 32 pixels, not 31 x 31"));
   CHECK(has(refusal("cifar_convex", {"--data", "synthetic", "--features", "/no/such/file"}),
             "/no/such/file"));
 }
@@ -162,6 +171,17 @@ TEST_CASE("net apps: residual nets train on CIFAR's shape on two workers") {
   CHECK(json["options"]["depth"] == 20);
   CHECK(json["options"]["warmup_epochs"] == 5);
   CHECK(json["parameters"] == 272'474);
+}
+
+TEST_CASE("net apps: VGG trains on CIFAR's shape on two workers") {
+  const TemporaryFolder folder;
+  write_cifar(folder.path(), 4);
+  const auto json = summary_of(
+      "vgg", {"--dataset", "cifar100", "--data", folder.path(), "--depth", "11", "--batch-norm",
+              "--iterations", "1", "--batch", "4", "--workers", "2", "--threads", "1"});
+  CHECK(json["options"]["depth"] == 11);
+  CHECK(json["options"]["batch_norm"] == true);
+  CHECK(json["parameters"] == 9'220'480 + 2 * 2'752 + 513 * 100);
 }
 
 TEST_CASE("net apps: a broken photograph in a folder can be skipped") {

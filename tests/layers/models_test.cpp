@@ -125,6 +125,21 @@ TEST_CASE("models: AlexNet's weights have the same shapes for images of all size
   }
 }
 
+TEST_CASE("models: VGG for CIFAR has the same convolutions and one linear layer") {
+  const std::map<int, std::int64_t> counts = {
+      {11, 9'225'610}, {13, 9'410'122}, {16, 14'719'818}, {19, 20'029'514}};
+  for (const int depth : vgg_depths()) {
+    CAPTURE(depth);
+    const auto model = cifar_vgg({.depth = depth}, kCifar, 10, 1);
+    CHECK(count(*model) == counts.at(depth));
+    auto expected = shapes(*vgg({.depth = depth}, kImageNet, 10, 1));
+    std::erase_if(expected, [](const auto& each) { return each.first.starts_with("classifier"); });
+    expected.insert({{"classifier.weight", {10, 512}}, {"classifier.bias", {10}}});
+    CHECK(shapes(*model) == expected);
+  }
+  CHECK_THROWS_AS(vgg({.depth = 18}, kImageNet, 1000, 1), std::logic_error);
+}
+
 TEST_CASE("models: residual nets have torchvision's counts") {
   const std::map<int, std::int64_t> counts = {
       {18, 11'689'512}, {34, 21'797'672}, {50, 25'557'032}, {101, 44'549'160}, {152, 60'192'808}};
@@ -175,6 +190,9 @@ TEST_CASE("models: small images work") {
   CHECK(logits(*cifar_resnet(20, {8, 8, 3}, 10, 1), {8, 8, 3}) == Shape{2, 10});
   CHECK(logits(*resnet(18, {32, 32, 3}, 7, 1), {32, 32, 3}) == Shape{2, 7});
   CHECK(logits(*alexnet_classic({63, 63, 3}, 7, 1), {63, 63, 3}) == Shape{2, 7});
+  const Vgg narrow{.depth = 11, .batch_norm = true, .width = 4, .hidden = 16};
+  CHECK(logits(*vgg(narrow, {32, 32, 3}, 7, 1), {32, 32, 3}) == Shape{2, 7});
+  CHECK(logits(*cifar_vgg(narrow, {32, 32, 3}, 7, 1), {32, 32, 3}) == Shape{2, 7});
 }
 
 TEST_CASE("models: an image that is too small is refused with a message") {
@@ -187,6 +205,9 @@ TEST_CASE("models: an image that is too small is refused with a message") {
   CHECK(message_of<UserError>([] {
           cifar_resnet(20, {4, 32, 3}, 10, 1);
         }) == "ResNet-20 needs images of at least 8 x 8 pixels, not 32 x 4");
+  CHECK(message_of<UserError>([] {
+          vgg({.depth = 19}, {31, 40, 3}, 10, 1);
+        }) == "VGG-19 needs images of at least 32 x 32 pixels, not 40 x 31");
   CHECK(message_of<UserError>([] {
           cifar_cnn({7, 7, 3}, 10, 1);
         }) == "the CIFAR net needs images of at least 8 x 8 pixels, not 7 x 7");
