@@ -2,6 +2,8 @@
 // side, and a gradient check in tests/autograd.
 #pragma once
 
+#include <span>
+
 #include "autograd/tape.h"
 #include "tensor/backend.h"
 
@@ -42,6 +44,10 @@ Var batch_norm_add_relu(Tape& tape, const Var& x, const Var& residual, const Bat
 
 // Over neighbouring channels, as torch.nn.LocalResponseNorm computes it; see tensor/backend.h.
 Var local_response_norm(Tape& tape, const Var& x, const LocalResponseNorm& norm = {});
+
+// The last dimensions side by side, such as the channels of images [n, h, w, c]; all other sizes
+// are equal. torch.cat(parts, 1) does this to [n, c, h, w].
+Var concat(Tape& tape, std::span<const Var> parts);
 
 Var add(Tape& tape, const Var& a, const Var& b);  // same shapes
 

@@ -202,6 +202,16 @@ class Backend : public DeviceQueue {
                                             const Tensor& dy, const Tensor& dx,
                                             bool accumulate) = 0;
 
+  // y[…, c] is the parts[i][…, cᵢ] side by side: c = Σ cᵢ, and the other sizes are equal.
+  virtual void concat(std::span<const Tensor> parts, const Tensor& y) = 0;
+  // Copies or adds each part's columns of dy[…, c]. A part whose gradient is not needed has columns
+  // too: they are skipped.
+  struct ConcatPart {
+    std::int64_t columns;
+    GradientInto into;
+  };
+  virtual void concat_gradient(const Tensor& dy, std::span<const ConcatPart> parts) = 0;
+
   // Element-wise.
   virtual void add(const Tensor& a, const Tensor& b, const Tensor& y) = 0;  // y may be a or b
   // y = alpha·a + beta·b, with each operation rounded, so that all devices give the same bits. y

@@ -66,6 +66,9 @@ class CpuBackend : public Backend {
   void local_response_norm_gradient(const LocalResponseNorm& norm, const Tensor& x,
                                     const Tensor& dy, const Tensor& dx, bool accumulate) override;
 
+  void concat(std::span<const Tensor> parts, const Tensor& y) override;
+  void concat_gradient(const Tensor& dy, std::span<const ConcatPart> parts) override;
+
   void add(const Tensor& a, const Tensor& b, const Tensor& y) override;
   void weighted_sum(double alpha, const Tensor& a, double beta, const Tensor& b,
                     const Tensor& y) override;

@@ -4,6 +4,7 @@
 #include "tensor/cuda/cuda_backend.h"
 
 #include <cstdlib>
+#include <vector>
 
 #include "tensor/cpu/cpu_backend.h"
 #include "tensor/cuda/blas/products.h"
@@ -276,6 +277,18 @@ class CudaBackend : public Backend {
                                     const Tensor& dy, const Tensor& dx, bool accumulate) override {
     cuda::response_norm_gradient(queue(), type_of(x), parts(norm), x.raw(), dy.raw(), dx.raw(),
                                  rows_of(x), x.size(-1), accumulate);
+  }
+
+  void concat(std::span<const Tensor> parts, const Tensor& y) override {
+    std::vector<cuda::Columns> columns;
+    for (const Tensor& part : parts) columns.push_back({part.raw(), part.size(-1)});
+    cuda::concat(queue(), type_of(y), columns, y.raw(), rows_of(y), y.size(-1));
+  }
+  void concat_gradient(const Tensor& dy, std::span<const ConcatPart> parts) override {
+    std::vector<cuda::Columns> columns;
+    for (const ConcatPart& part : parts)
+      columns.push_back({raw_or_null(part.into.tensor), part.columns, part.into.accumulate});
+    cuda::concat_gradient(queue(), type_of(dy), dy.raw(), columns, rows_of(dy), dy.size(-1));
   }
 
   void add(const Tensor& a, const Tensor& b, const Tensor& y) override {

@@ -57,6 +57,32 @@ TEST_CASE("gradient: add") {
   check_gradients({{3, 4}, {3, 4}}, [](Tape& t, const auto& x) { return add(t, x[0], x[1]); });
 }
 
+TEST_CASE("gradient: concat") {
+  check_gradients({{2, 3, 4, 2}, {2, 3, 4, 5}, {2, 3, 4, 1}}, [](Tape& t, const auto& x) {
+    const Var y = concat(t, std::array{x[0], x[1], x[2]});
+    CHECK(y.value.shape() == Shape{2, 3, 4, 8});
+    return y;
+  });
+  // A part that is used twice, one that is used elsewhere too, and one that is fixed.
+  const Var fixed{random_tensor({3, 2}, 1, Dtype::f64, cpu_device())};
+  check_gradients({{3, 2}, {3, 1}}, [&](Tape& t, const auto& x) {
+    const Var y = concat(t, std::array{x[0], fixed, x[1], x[0]});
+    return concat(t, std::array{relu(t, x[1]), y});
+  });
+}
+
+TEST_CASE("gradient: concat refuses shapes that do not fit") {
+  Tape tape;
+  tape.begin(Tape::Mode::inference);
+  const auto zeros = [](const Shape& shape) {
+    return Var{Tensor::zeros(shape, Dtype::f32, cpu_device())};
+  };
+  CHECK_THROWS_AS(concat(tape, {}), std::logic_error);
+  CHECK_THROWS_AS(concat(tape, std::array{zeros({})}), std::logic_error);
+  CHECK_THROWS_AS(concat(tape, std::array{zeros({2, 3}), zeros({3, 3})}), std::logic_error);
+  CHECK_THROWS_AS(concat(tape, std::array{zeros({2, 3}), zeros({2, 1, 3})}), std::logic_error);
+}
+
 TEST_CASE("gradient: relu") {
   check_gradients({{5, 7}}, [](Tape& t, const auto& x) { return relu(t, x[0]); });
 }

@@ -77,6 +77,46 @@ TEST_CASE("cuda: kernel: bias") {
   }
 }
 
+TEST_CASE("cuda: kernel: concatenation and its gradient") {
+  const std::vector<std::int64_t> cases[] = {{1},
+                                             {64, 96, 16, 32},
+                                             {320, 768, 768, 192},
+                                             {3, 5, 8},
+                                             {4, 12, 20},
+                                             {2, 0, 7},
+                                             {8, 8, 8, 8, 8, 8, 8, 8, 8, 16, 24}};
+  for (const Precision precision : kTypes) {
+    const Sides sides(precision);
+    for (const auto& widths : cases)
+      for (const std::int64_t rows : {0, 1, 100, 2 * 17 * 17}) {
+        CAPTURE(name_of(precision));
+        CAPTURE(fmt::format("{} rows, {} parts, first {}", rows, widths.size(), widths[0]));
+        std::vector<Both> parts, gradients;
+        std::int64_t columns = 0;
+        for (const std::int64_t width : widths) {
+          parts.push_back(sides.random({rows, width}, 1 + parts.size()));
+          gradients.push_back(sides.random({rows, width}, 100 + parts.size()));
+          columns += width;
+        }
+        const Both y = sides.random({rows, columns}, 50);
+        sides.run([&](Backend& b, auto of) {
+          std::vector<Tensor> of_side;
+          for (const Both& part : parts) of_side.push_back(of(part));
+          b.concat(of_side, of(y));
+        });
+        check_equal(y);
+        sides.run([&](Backend& b, auto of) {
+          std::vector<Backend::ConcatPart> into;
+          for (std::size_t i = 0; i < parts.size(); ++i)
+            into.push_back({widths[i], {i % 3 == 1 ? Tensor() : of(gradients[i]), i % 3 == 2}});
+          b.concat_gradient(of(y), into);
+        });
+        for (const Both& gradient : gradients)
+          check_near(gradient, tolerance_of_stored(sides.dtype));
+      }
+  }
+}
+
 TEST_CASE("cuda: kernel: softmax cross-entropy and its gradient") {
   for (const Precision precision : kTypes) {
     const Sides sides(precision);

@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace tandem::cuda {
 
@@ -71,6 +72,18 @@ void sum_rows(const Queue& on, Type type, const void* x, float* sums, std::int64
 // be null.
 void relu_bias_gradient(const Queue& on, Type type, const void* y, const void* dy, void* masked,
                         float* sums, std::int64_t rows, std::int64_t columns, bool accumulate);
+
+// ---- concat.cu ----
+// Matrices [rows, columns] side by side.
+struct Columns {
+  void* data;  // null: skipped by the gradient
+  std::int64_t columns;
+  bool accumulate = false;
+};
+void concat(const Queue& on, Type type, std::span<const Columns> parts, void* y, std::int64_t rows,
+            std::int64_t columns);
+void concat_gradient(const Queue& on, Type type, const void* dy, std::span<const Columns> parts,
+                     std::int64_t rows, std::int64_t columns);
 
 // ---- softmax.cu ----
 // As Backend::softmax_cross_entropy; a label outside [0, classes) makes the loss NaN.
