@@ -65,8 +65,10 @@ struct CrossEntropy {
   // holds a part of a global batch passes the global size, so that the workers' gradients add up to
   // that of the mean.
   std::int64_t batch = 0;
+  double weight = 1;  // of this loss in a sum of several
 };
-// Mean softmax cross-entropy of logits[n, classes] against labels[n] (i32): one number.
+// Mean softmax cross-entropy of logits[n, classes] against labels[n] (i32), times the weight: one
+// number.
 Var softmax_cross_entropy(Tape& tape, const Var& logits, const Tensor& labels,
                           const CrossEntropy& options = {});
 

@@ -9,11 +9,12 @@ std::vector<float> all(std::int64_t count, float value) {
 
 }  // namespace
 
-BatchNorm2d::BatchNorm2d(std::int64_t channels)
+BatchNorm2d::BatchNorm2d(std::int64_t channels, double epsilon)
     : weight_({channels}, all(channels, 1)),
       bias_({channels}, all(channels, 0)),
       running_mean_({channels}, all(channels, 0), Role::statistic),
-      running_variance_({channels}, all(channels, 1), Role::statistic) {}
+      running_variance_({channels}, all(channels, 1), Role::statistic),
+      epsilon_(epsilon) {}
 
 Var BatchNorm2d::forward(Tape& tape, const Var& x) { return batch_norm(tape, x, use(tape)); }
 
@@ -28,7 +29,7 @@ Var BatchNorm2d::forward_add_relu(Tape& tape, const Var& x, const Var& residual)
 BatchNorm BatchNorm2d::use(Tape& tape) {
   const Var weight = tape.use(weight_);
   const Var bias = tape.use(bias_);
-  return {weight, bias, running_mean_.value, running_variance_.value};
+  return {weight, bias, running_mean_.value, running_variance_.value, epsilon_};
 }
 
 void BatchNorm2d::collect(const std::string& prefix, std::vector<ParameterSet::Named>& into) {

@@ -21,6 +21,12 @@ class Layer {
   // relu(forward(x)); a layer may override it to save passes over memory.
   virtual Var forward_relu(Tape& tape, const Var& x) { return relu(tape, forward(tape, x)); }
 
+  // What training minimises, for a layer whose output is logits. A net with auxiliary classifiers
+  // overrides it and adds their losses; its forward() does not reach them.
+  virtual Var loss(Tape& tape, const Var& x, const Tensor& labels, const CrossEntropy& options) {
+    return softmax_cross_entropy(tape, forward(tape, x), labels, options);
+  }
+
   // Appends the layer's parameters in PyTorch's order, named `prefix` plus PyTorch's name. `prefix`
   // is empty or ends in a dot.
   virtual void collect(const std::string& prefix, std::vector<ParameterSet::Named>& into) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "autograd/ops.h"
 #include "dist/finite.h"
 #include "dist/strategies.h"
 #include "dist/transport/mpi_launch.h"
@@ -77,11 +76,10 @@ Tensor Worker::forward_and_backward(const Batch& batch) {
 
 Var Worker::forward(const Batch& batch) {
   tape_.begin(Tape::Mode::training, random_);
-  const Var logits = replica_.model().forward(tape_, Var{batch.images});
   const bool local = strategy_->gradient_scale() == GradientScale::local_batch;
   const std::int64_t scale = local ? batch.labels.count() : options_.batch;
   loss_share_ = static_cast<double>(scale) / static_cast<double>(options_.batch);
-  return softmax_cross_entropy(tape_, logits, batch.labels,
+  return replica_.model().loss(tape_, Var{batch.images}, batch.labels,
                                {.smoothing = options_.label_smoothing, .batch = scale});
 }
 

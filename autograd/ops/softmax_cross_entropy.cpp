@@ -3,14 +3,15 @@
 
 namespace tandem {
 
-// With p = softmax(x) and the smoothed target q:  loss = -Σ q·log p / batch,  dx = (p - q) / batch
+// With p = softmax(x) and the smoothed target q, and s = weight / batch:
+//   loss = -s · Σ q·log p,  dx = s · (p - q)
 Var softmax_cross_entropy(Tape& tape, const Var& logits, const Tensor& labels,
                           const CrossEntropy& options) {
   const Tensor& x = logits.value;
   require(x.shape().rank() == 2 && labels.shape() == Shape{x.size(0)},
           "logits {} do not fit labels {}", x.shape(), labels.shape());
   const std::int64_t batch = options.batch > 0 ? options.batch : x.size(0);
-  const double scale = 1.0 / static_cast<double>(batch);
+  const double scale = options.weight / static_cast<double>(batch);
 
   const Dtype dtype = x.dtype() == Dtype::bf16 ? Dtype::f32 : x.dtype();
   const Tensor probabilities = Tensor::empty(x.shape(), dtype, x.device());

@@ -118,6 +118,10 @@ TEST_CASE("gradient: softmax cross-entropy") {
       check_gradients({{5, 4}}, [&](Tape& t, const auto& x) {
         return softmax_cross_entropy(t, x[0], y, {.smoothing = smoothing, .batch = batch});
       });
+  check_gradients({{5, 4}, {5, 4}}, [&](Tape& t, const auto& x) {
+    return add(t, softmax_cross_entropy(t, x[0], y),
+               softmax_cross_entropy(t, x[1], y, {.weight = 0.3}));
+  });
 }
 
 TEST_CASE("gradient: a value used twice collects both contributions") {
