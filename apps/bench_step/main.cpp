@@ -101,6 +101,11 @@ const std::map<std::string, Model> kModels = {
       {32, 32, 3},
       10,
       128}},
+    {"googlenet",
+     {[](const Shape& image, std::int64_t classes) { return googlenet(image, classes, kSeed); },
+      {224, 224, 3},
+      1000,
+      8}},
     {"vgg16", vgg_of(16, 4)},
     {"vgg19", vgg_of(19, 4)},
     {"vgg16_cifar",
@@ -201,7 +206,7 @@ Result measure(const Options& o) {
   const Batch batch = make_batch(model, o.batch, device, dtype);
   const auto forward = [&](const Batch& b) {
     tape.begin(Tape::Mode::training, random);
-    return softmax_cross_entropy(tape, net->forward(tape, Var{b.images}), b.labels);
+    return net->loss(tape, Var{b.images}, b.labels, {});
   };
   StepRunner steps(!device.is_cpu() && o.graphs, forward, hooks, parameters, tape, spans);
 

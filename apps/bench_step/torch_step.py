@@ -111,6 +111,57 @@ def cifar_vgg(depth, classes):
     return nn.Sequential(vgg_features(depth), nn.Linear(512, classes))
 
 
+class BasicConv(nn.Sequential):
+    def __init__(self, inputs, outputs, window, stride=1):
+        super().__init__(
+            nn.Conv2d(inputs, outputs, window, stride, padding=window // 2, bias=False),
+            nn.BatchNorm2d(outputs, eps=0.001), nn.ReLU(True))
+
+
+class Inception(nn.Module):
+    def __init__(self, inputs, one, reduce3, three, reduce5, five, pool):
+        super().__init__()
+        self.branches = nn.ModuleList([
+            BasicConv(inputs, one, 1),
+            nn.Sequential(BasicConv(inputs, reduce3, 1), BasicConv(reduce3, three, 3)),
+            nn.Sequential(BasicConv(inputs, reduce5, 1), BasicConv(reduce5, five, 3)),
+            nn.Sequential(nn.MaxPool2d(3, 1, 1), BasicConv(inputs, pool, 1))])
+
+    def forward(self, x):
+        return torch.cat([branch(x) for branch in self.branches], 1)
+
+
+def auxiliary(inputs, classes):
+    return nn.Sequential(
+        nn.AdaptiveAvgPool2d(4), BasicConv(inputs, 128, 1), nn.Flatten(), nn.Linear(2048, 1024),
+        nn.ReLU(True), nn.Dropout(0.7), nn.Linear(1024, classes))
+
+
+class GoogLeNet(nn.Module):
+    """Returns the logits of all three classifiers."""
+
+    def __init__(self, classes):
+        super().__init__()
+        self.first = nn.Sequential(
+            BasicConv(3, 64, 7, 2), nn.MaxPool2d(3, 2, ceil_mode=True), BasicConv(64, 64, 1),
+            BasicConv(64, 192, 3), nn.MaxPool2d(3, 2, ceil_mode=True),
+            Inception(192, 64, 96, 128, 16, 32, 32), Inception(256, 128, 128, 192, 32, 96, 64),
+            nn.MaxPool2d(3, 2, ceil_mode=True), Inception(480, 192, 96, 208, 16, 48, 64))
+        self.second = nn.Sequential(
+            Inception(512, 160, 112, 224, 24, 64, 64), Inception(512, 128, 128, 256, 24, 64, 64),
+            Inception(512, 112, 144, 288, 32, 64, 64))
+        self.third = nn.Sequential(
+            Inception(528, 256, 160, 320, 32, 128, 128), nn.MaxPool2d(2, 2, ceil_mode=True),
+            Inception(832, 256, 160, 320, 32, 128, 128), Inception(832, 384, 192, 384, 48, 128, 128),
+            nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Dropout(0.2), nn.Linear(1024, classes))
+        self.auxiliary = nn.ModuleList([auxiliary(512, classes), auxiliary(528, classes)])
+
+    def forward(self, x):
+        first = self.first(x)
+        second = self.second(first)
+        return self.third(second), self.auxiliary[0](first), self.auxiliary[1](second)
+
+
 # The function that makes the model, the image, the classes, and the default batch.
 MODELS = {
     "mnist_mlp": (mnist_mlp, (1, 28, 28), 10, 100),
@@ -119,6 +170,7 @@ MODELS = {
     "resnet18": (lambda c: imagenet_resnet((2, 2, 2, 2), False, c), (3, 224, 224), 1000, 8),
     "resnet50": (lambda c: imagenet_resnet((3, 4, 6, 3), True, c), (3, 224, 224), 1000, 4),
     "resnet20": (lambda c: cifar_resnet(3, c), (3, 32, 32), 10, 128),
+    "googlenet": (GoogLeNet, (3, 224, 224), 1000, 8),
     "vgg16": (lambda c: vgg(16, c), (3, 224, 224), 1000, 4),
     "vgg19": (lambda c: vgg(19, c), (3, 224, 224), 1000, 4),
     "vgg16_cifar": (lambda c: cifar_vgg(16, c), (3, 32, 32), 10, 64),
@@ -133,12 +185,17 @@ def set_precision(precision):
 
 def step_of(model, sgd, x, y, bf16):
     """Returns a function that makes one step."""
-    loss = nn.CrossEntropyLoss()
+    cross_entropy = nn.CrossEntropyLoss()
+
+    def loss(logits):
+        if isinstance(logits, tuple):  # the auxiliary classifiers count less
+            return cross_entropy(logits[0], y) + 0.3 * sum(cross_entropy(aux, y) for aux in logits[1:])
+        return cross_entropy(logits, y)
 
     def step():
         sgd.zero_grad(set_to_none=True)
         with torch.autocast(x.device.type, torch.bfloat16, enabled=bf16):
-            result = loss(model(x), y)
+            result = loss(model(x))
         result.backward()
         sgd.step()
 

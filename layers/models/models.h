@@ -76,6 +76,13 @@ std::unique_ptr<Layer> cifar_vgg(const Vgg& net, const Shape& image, std::int64_
 
 const std::vector<int>& vgg_depths();
 
+// GoogLeNet (Szegedy et al., 2015) as torchvision has it, with its names, for images of 224 pixels;
+// at least 15, else UserError. The paper's net has 5×5 convolutions where torchvision's has a
+// second 3×3, a bias where that has batch norm, and local response normalisation. loss() adds those
+// of two auxiliary classifiers, each times 0.3; forward() leaves them out. 13,004,888 parameters
+// for 1,000 classes, 6,379,984 of them in the auxiliary classifiers.
+std::unique_ptr<Layer> googlenet(const Shape& image, std::int64_t classes, std::uint64_t seed);
+
 // Residual nets (He et al., 2016) with torchvision's names: conv1, bn1, layer1.0.conv1, …,
 // layer2.0.downsample.0, …, fc. A shortcut that changes the size is a 1×1 convolution with batch
 // norm. A bottleneck halves the image in its 3×3 convolution ("v1.5"), as in torchvision.

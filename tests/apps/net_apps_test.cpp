@@ -67,7 +67,8 @@ TEST_CASE("net apps: --help shows the shared options and the program's own") {
       {"resnet",
        {"--dataset", "--depth", "--image-size", "--no-augment", "--batch N", "256",
         "--warmup-epochs N"}},
-      {"vgg", {"--dataset", "--depth N=16", "--batch-norm", "--image-size", "--no-augment"}}};
+      {"vgg", {"--dataset", "--depth N=16", "--batch-norm", "--image-size", "--no-augment"}},
+      {"googlenet", {"--image-size", "--loader-threads", "auxiliary", "--batch N", "256"}}};
   for (const auto& each : own) {
     const std::string& app = each.first;
     CAPTURE(app);
@@ -95,6 +96,8 @@ TEST_CASE("net apps: an invalid value is refused with the option's name") {
       {"resnet", {"--depth", "19"}},
       {"resnet", {"--depth", "deep"}},
       {"resnet", {"--dataset", "imagenet"}},
+      {"googlenet", {"--depth", "18"}},
+      {"googlenet", {"--data", "/no/such/folder"}},
       {"vgg", {"--depth", "18"}},
       {"vgg", {"--batch-norm", "on"}}};
   for (const auto& each : cases) {
@@ -182,6 +185,19 @@ TEST_CASE("net apps: VGG trains on CIFAR's shape on two workers") {
   CHECK(json["options"]["depth"] == 11);
   CHECK(json["options"]["batch_norm"] == true);
   CHECK(json["parameters"] == 9'220'480 + 2 * 2'752 + 513 * 100);
+}
+
+TEST_CASE("net apps: GoogLeNet gives the same weights whenever it communicates") {
+  const auto hash = [](const Words& algo) {
+    const TemporaryFolder folder;
+    Words words = {"--data",  "synthetic", "--image-size", "32", "--iterations", "2",
+                   "--batch", "4",         "--workers",    "2",  "--threads",    "1"};
+    words.insert(words.end(), algo.begin(), algo.end());
+    return summary_of("googlenet", words)["weights_hash"];
+  };
+  const auto after = hash({"--algo", "d-sync"});
+  CHECK(hash({"--algo", "wfbp"}) == after);
+  CHECK(hash({"--algo", "buckets", "--bucket-mb", "5"}) == after);
 }
 
 TEST_CASE("net apps: a broken photograph in a folder can be skipped") {

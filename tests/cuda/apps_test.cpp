@@ -73,6 +73,7 @@ TEST_CASE("cuda: apps: every program trains on the GPU as on the CPU") {
   check("resnet", {"--dataset", "cifar10", "--depth", "20", "--batch", "32"});
   check("resnet", {"--image-size", "64", "--depth", "18", "--batch", "16"});
   check("alexnet", {"--image-size", "64", "--batch", "16"});
+  check("googlenet", {"--image-size", "64", "--batch", "16"});
   check("vgg", {"--dataset", "cifar10", "--depth", "11", "--batch", "16"});
   check("alexnet", {"--variant", "classic", "--image-size", "64", "--batch", "16"});
 }

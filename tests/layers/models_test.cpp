@@ -186,7 +186,32 @@ TEST_CASE("models: residual nets have torchvision's names, in its order") {
   CHECK(cifar.at("fc.weight") == Shape{10, 64});
 }
 
+TEST_CASE("models: GoogLeNet's loss trains its auxiliary classifiers too") {
+  const auto model = googlenet({32, 32, 3}, 5, 1);
+  const ParameterSet set(model->parameters(), cpu_device());
+  Tape tape;
+  tape.begin(Tape::Mode::training);
+  const Var x{random_tensor({2, 32, 32, 3}, 1, Dtype::f32, set.device())};
+  const std::vector<std::int32_t> labels = {1, 2};
+  // Throws if a trained parameter is not reached.
+  tape.backward(model->loss(tape, x, Tensor::from(labels, {2}, set.device()), {}), set);
+  for (const Parameter* p : set.trained())
+    if (p->name == "aux1.fc2.bias" || p->name == "aux2.fc2.bias" || p->name == "fc.bias") {
+      // The gradient of a softmax cross-entropy: the weight times the probabilities less the
+      // target.
+      const double weight = p->name == "fc.bias" ? 1 : 0.3;
+      const std::vector<float> g = p->gradient.to_host<float>();
+      double positive = 0, sum = 0;
+      for (const float value : g) sum += value, positive += std::max(value, 0.0F);
+      CAPTURE(p->name);
+      CHECK(std::abs(sum) < 1e-6);
+      CHECK(positive > 0.1 * weight);
+      CHECK(positive < weight);
+    }
+}
+
 TEST_CASE("models: small images work") {
+  CHECK(logits(*googlenet({15, 15, 3}, 7, 1), {15, 15, 3}) == Shape{2, 7});
   CHECK(logits(*cifar_resnet(20, {8, 8, 3}, 10, 1), {8, 8, 3}) == Shape{2, 10});
   CHECK(logits(*resnet(18, {32, 32, 3}, 7, 1), {32, 32, 3}) == Shape{2, 7});
   CHECK(logits(*alexnet_classic({63, 63, 3}, 7, 1), {63, 63, 3}) == Shape{2, 7});
@@ -196,6 +221,9 @@ TEST_CASE("models: small images work") {
 }
 
 TEST_CASE("models: an image that is too small is refused with a message") {
+  CHECK(message_of<UserError>([] {
+          googlenet({20, 14, 3}, 10, 1);
+        }) == "GoogLeNet needs images of at least 15 x 15 pixels, not 14 x 20");
   CHECK(message_of<UserError>([] {
           alexnet_owt({62, 70, 3}, 10, 1);
         }) == "AlexNet needs images of at least 63 x 63 pixels, not 70 x 62");

@@ -63,8 +63,8 @@ NamedArray made(std::uint64_t number, const std::string& name, const Parameter& 
   return array;
 }
 
-// Of two images in inference. The weights take the usual way: through a file as PyTorch's.
-std::vector<float> logits(Layer& model, std::int64_t height, std::int64_t width) {
+// The weights take the usual way: through a file as PyTorch's.
+std::unique_ptr<ParameterSet> made_weights(Layer& model) {
   std::vector<NamedArray> file;
   for (const auto& [name, p] : model.parameters()) {
     file.push_back(made(file.size(), name, *p));
@@ -74,9 +74,12 @@ std::vector<float> logits(Layer& model, std::int64_t height, std::int64_t width)
   }
   const TemporaryFolder folder;
   write_safetensors(folder / "weights", file);
-  ParameterSet set(model.parameters(), cpu_device());
-  load_weights(folder / "weights", set);
+  auto set = std::make_unique<ParameterSet>(model.parameters(), cpu_device());
+  load_weights(folder / "weights", *set);
+  return set;
+}
 
+Var two_images(std::int64_t height, std::int64_t width) {
   const std::int64_t pixels = height * width;
   const std::vector<double> planes = noise(1000, 2 * 3 * pixels);  // channels first
   std::vector<float> images;
@@ -85,16 +88,16 @@ std::vector<float> logits(Layer& model, std::int64_t height, std::int64_t width)
       for (std::int64_t channel = 0; channel < 3; ++channel)
         images.push_back(static_cast<float>(
             4 * planes[static_cast<std::size_t>((i * 3 + channel) * pixels + pixel)]));
-  Tape tape;
-  tape.begin(Tape::Mode::inference);
-  return model.forward(tape, Var{Tensor::from(images, {2, height, width, 3}, set.device())})
-      .value.to_host<float>();
+  return Var{Tensor::from(images, {2, height, width, 3}, cpu_device())};
 }
 
 // f32 sums in another order: an error of 1e-5 of the largest.
 void check_logits(Layer& model, std::int64_t height, std::int64_t width,
                   const std::vector<float>& expected) {
-  const std::vector<float> actual = logits(model, height, width);
+  Tape tape;
+  tape.begin(Tape::Mode::inference);
+  const std::vector<float> actual =
+      model.forward(tape, two_images(height, width)).value.to_host<float>();
   REQUIRE(actual.size() == expected.size());
   const float largest =
       std::abs(*std::ranges::max_element(expected, {}, [](float x) { return std::abs(x); }));
@@ -125,7 +128,9 @@ TEST_CASE("torchvision: VGG gives the same logits") {
                         const std::vector<float>& expected) {
     const Vgg narrow{.depth = depth, .batch_norm = batch_norm, .width = 4, .hidden = 24};
     CAPTURE(depth);
-    check_logits(*vgg(narrow, {height, width, 3}, 5, 1), height, width, expected);
+    const auto model = vgg(narrow, {height, width, 3}, 5, 1);
+    const auto weights = made_weights(*model);
+    check_logits(*model, height, width, expected);
   };
   check(11, false, 48, 80,
         {6.0880313F, -14.123099F, 4.4375858F, 7.9196172F, -2.0886652F, 6.2324967F, -14.448483F,
@@ -136,4 +141,25 @@ TEST_CASE("torchvision: VGG gives the same logits") {
   check(19, false, 48, 80,
         {1.9775712F, -0.81625116F, -0.76515335F, 0.28012204F, 0.24675462F, 2.0055261F, -0.82673359F,
          -0.50429171F, 0.22444543F, 0.20967419F});
+}
+
+TEST_CASE("torchvision: GoogLeNet has its names and shapes") {
+  CHECK(summary(*googlenet(kImageNet, 1000, 1)) ==
+        "305 tensors, 13004888 parameters, hash 0x84002eb610d97c2b");
+}
+
+TEST_CASE("torchvision: GoogLeNet gives the same logits and the same loss") {
+  const auto model = googlenet({45, 62, 3}, 5, 1);
+  const auto weights = made_weights(*model);
+  check_logits(*model, 45, 62,
+               {-1.8974524F, -10.738531F, 8.40874F, 1.2805285F, -19.047968F, -3.3299222F,
+                -10.673594F, 8.574542F, 0.62816811F, -18.196556F});
+
+  // Of the three classifiers, without dropout.
+  const std::vector<std::int32_t> classes = {1, 3};
+  Tape tape;
+  tape.begin(Tape::Mode::inference);
+  const Var loss =
+      model->loss(tape, two_images(45, 62), Tensor::from(classes, {2}, cpu_device()), {});
+  CHECK(std::abs(loss.value.item() - 18.872688F) < 1e-4F);
 }

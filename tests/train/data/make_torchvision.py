@@ -47,12 +47,19 @@ def print_names(net, name):
           f"hash {hash_of(lines):#018x}")
 
 
-def print_logits(net, name, size):
+def set_values(net):
     state = {k: values(i, k, tuple(v.shape)) for i, (k, v) in enumerate(tensors(net).items())}
     net.load_state_dict(state, strict=False)
-    net.eval()
+    return net.eval()
+
+
+def images(size):
+    return torch.tensor(4 * noise(1000, 6 * size[0] * size[1]).reshape(2, 3, *size), dtype=torch.float32)
+
+
+def print_logits(net, name, size):
     with torch.no_grad():
-        logits = net(torch.tensor(4 * noise(1000, 6 * size[0] * size[1]).reshape(2, 3, *size), dtype=torch.float32))
+        logits = set_values(net)(images(size))
     print(f"{name} {size}: {', '.join(f'{x:.8g}' for x in logits.flatten().tolist())}")
 
 
@@ -67,6 +74,18 @@ def narrow_vgg(depth, batch_norm):
     return net
 
 
+def print_googlenet_loss(size):
+    """The sum of the three losses for the labels 1 and 3, without dropout."""
+    net = set_values(torchvision.models.googlenet(num_classes=5, init_weights=False))
+    inputs = {}
+    for layer in "inception4a", "inception4d":
+        getattr(net, layer).register_forward_hook(lambda m, i, output, layer=layer: inputs.update({layer: output}))
+    with torch.no_grad():
+        logits = [net(images(size)), net.aux1(inputs["inception4a"]), net.aux2(inputs["inception4d"])]
+    losses = [torch.nn.functional.cross_entropy(x, torch.tensor([1, 3])).item() for x in logits]
+    print(f"googlenet {size}: loss {losses[0] + 0.3 * (losses[1] + losses[2]):.8g} of {losses}")
+
+
 def main():
     for depth in 11, 13, 16, 19:
         for suffix in "", "_bn":
@@ -75,6 +94,9 @@ def main():
     print_logits(narrow_vgg(11, False), "vgg11", (48, 80))
     print_logits(narrow_vgg(16, True), "vgg16_bn", (224, 224))
     print_logits(narrow_vgg(19, False), "vgg19", (48, 80))
+    print_names(torchvision.models.googlenet(init_weights=False), "googlenet")
+    print_logits(torchvision.models.googlenet(num_classes=5, init_weights=False), "googlenet", (45, 62))
+    print_googlenet_loss((45, 62))
 
 
 if __name__ == "__main__":
