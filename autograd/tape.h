@@ -65,6 +65,9 @@ class Tape {
   template <class Backward>
   Var record(Tensor value, std::initializer_list<int> inputs, Backward backward);
 
+  // Memory that later steps use again, for what an operation keeps until backward.
+  std::pmr::memory_resource* memory() { return &pool_; }
+
   // For backward functions: the slot of the value at `node`, or nothing if its gradient is not
   // needed. Asking counts as contributing: the caller must write to the slot.
   std::optional<GradientSlot> gradient_slot(int node);

@@ -1,3 +1,9 @@
+#include <algorithm>
+#include <array>
+#include <memory_resource>
+#include <utility>
+#include <vector>
+
 #include "autograd/ops.h"
 #include "autograd/ops/gradients.h"
 
@@ -11,8 +17,8 @@ Var concat(Tape& tape, std::span<const Var> parts) {
   const auto without_last = [](const Shape& s) {
     return Shape(s.sizes().first(s.sizes().size() - 1));
   };
-  std::vector<Tensor> values;
-  std::vector<std::pair<int, std::int64_t>> inputs;  // nodes and columns
+  std::pmr::vector<Tensor> values(tape.memory());
+  std::pmr::vector<std::pair<int, std::int64_t>> inputs(tape.memory());  // nodes and columns
   std::int64_t columns = 0;
   int wanted = Var::kConstant;
   for (const Var& part : parts) {
@@ -25,13 +31,15 @@ Var concat(Tape& tape, std::span<const Var> parts) {
     if (part.has_gradient()) wanted = part.node;
   }
 
-  std::vector<std::int64_t> sizes(first.sizes().begin(), first.sizes().end());
-  sizes.back() = columns;
-  Tensor y = Tensor::empty(Shape(sizes), values[0].dtype(), values[0].device());
+  std::array<std::int64_t, Shape::kMaxRank> sizes;
+  std::ranges::copy(first.sizes(), sizes.begin());
+  sizes[static_cast<std::size_t>(first.rank() - 1)] = columns;
+  Tensor y = Tensor::empty(Shape(std::span(sizes).first(first.sizes().size())), values[0].dtype(),
+                           values[0].device());
   y.backend().concat(values, y);
   return tape.record(std::move(y), {wanted},
                      [inputs = std::move(inputs)](Tape& t, const Tensor& dy) {
-                       std::vector<Backend::ConcatPart> into;
+                       std::pmr::vector<Backend::ConcatPart> into(t.memory());
                        for (const auto& [node, count] : inputs)
                          into.push_back({count, gradient_into(t, node)});
                        dy.backend().concat_gradient(dy, into);
