@@ -46,8 +46,9 @@ struct Convolution {
 struct Pool {
   std::int64_t window = 2;
   std::int64_t stride = 2;
-  std::int64_t padding = 0;  // at every edge; never a maximum, 0 in an average
-  bool ceil_mode = false;    // the last window may reach beyond the edge
+  std::int64_t padding = 0;   // at every edge; never a maximum, 0 in an average
+  bool ceil_mode = false;     // the last window may reach beyond the edge
+  bool count_padding = true;  // an average counts the padding's pixels
 
   // The position of a maximum is stored in a byte, as row · window + column.
   static constexpr std::int64_t kLargestWindow = 15;
@@ -163,7 +164,8 @@ class Backend : public DeviceQueue {
                         const Tensor& winners) = 0;
   virtual void max_pool_gradient(const Pool& pool, const Tensor& winners, const Tensor& dy,
                                  const Tensor& dx, bool accumulate) = 0;
-  // A mean counts the padding, but not what a window of ceil_mode covers beyond it.
+  // A mean counts the padding, unless told otherwise, but not what a window of ceil_mode covers
+  // beyond it.
   virtual void average_pool(const Pool& pool, const Tensor& x, const Tensor& y) = 0;
   virtual void average_pool_gradient(const Pool& pool, const Tensor& dy, const Tensor& dx,
                                      bool accumulate) = 0;

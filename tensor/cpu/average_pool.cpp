@@ -11,8 +11,12 @@ std::int64_t rows_of(std::int64_t elements) {
   return std::max<std::int64_t>(1, 16 * 1024 / std::max<std::int64_t>(1, elements));
 }
 
-// Pixels that a window at `position` averages along one side, padding included.
+// Pixels by which a window at `position` divides along one side.
 std::int64_t pixels(const Pool& pool, std::int64_t position, std::int64_t size) {
+  if (!pool.count_padding) {
+    const PoolWindow window(pool, position, size);
+    return window.end - window.begin;
+  }
   const std::int64_t start = position * pool.stride - pool.padding;
   return std::min(start + pool.window, size + pool.padding) - start;
 }

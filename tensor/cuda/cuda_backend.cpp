@@ -48,8 +48,8 @@ cuda::ChannelNorm parts(const ChannelNorm& n) {
 }
 
 cuda::PoolShape pool_shape(const Pool& pool, const Tensor& x, const Tensor& y) {
-  return {x.size(0), x.size(1),   x.size(2),   x.size(3),   y.size(1),
-          y.size(2), pool.window, pool.stride, pool.padding};
+  return {x.size(0), x.size(1),   x.size(2),   x.size(3),    y.size(1),
+          y.size(2), pool.window, pool.stride, pool.padding, pool.count_padding};
 }
 
 cuda::ResponseNorm parts(const LocalResponseNorm& n) {

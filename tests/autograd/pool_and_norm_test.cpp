@@ -33,6 +33,9 @@ TEST_CASE("gradient: max, average and global pooling") {
     check_gradients({{2, 5, 6, 3}},
                     [&](Tape& t, const auto& x) { return average_pool(t, x[0], pool); });
   }
+  for (const Pool& pool : {Pool{3, 1, 1, false, false}, Pool{3, 2, 1, true, false}})
+    check_gradients({{2, 5, 6, 3}},
+                    [&](Tape& t, const auto& x) { return average_pool(t, x[0], pool); });
   check_gradients({{3, 4, 5, 2}}, [](Tape& t, const auto& x) {
     const Var y = global_average_pool(t, x[0]);
     CHECK(y.value.shape() == Shape{3, 2});

@@ -86,18 +86,24 @@ TEST_CASE("cuda: kernel: maxima of equals and of NaN and of infinity") {
 }
 
 TEST_CASE("cuda: kernel: means of windows and their gradient") {
-  each_case([](const Sides& sides, const Pool& pool, const Shape& shape) {
+  each_case([](const Sides& sides, const Pool& drawn, const Shape& shape) {
+    Pool pool = drawn;
     const Shape y_shape = pooled(pool, shape);
     const Both x = sides.random(shape, 1), y = sides.random(y_shape, 2);
     const Both dy = sides.random(y_shape, 3), dx = sides.random(shape, 4);
     // A window may have many pixels, whose sum is near 0.
     const double typical = 1.0 / static_cast<double>(pool.window);
-    sides.run([&](Backend& b, auto of) { b.average_pool(pool, of(x), of(y)); });
-    check_near(y, tolerance_of_stored(sides.dtype), typical);
-    for (const bool accumulate : {true, false}) {
-      sides.run(
-          [&](Backend& b, auto of) { b.average_pool_gradient(pool, of(dy), of(dx), accumulate); });
-      check_near(dx, tolerance_of_stored(sides.dtype), typical / static_cast<double>(pool.stride));
+    for (const bool count_padding : {true, false}) {
+      pool.count_padding = count_padding;
+      sides.run([&](Backend& b, auto of) { b.average_pool(pool, of(x), of(y)); });
+      check_near(y, tolerance_of_stored(sides.dtype), typical);
+      for (const bool accumulate : {true, false}) {
+        sides.run([&](Backend& b, auto of) {
+          b.average_pool_gradient(pool, of(dy), of(dx), accumulate);
+        });
+        check_near(dx, tolerance_of_stored(sides.dtype),
+                   typical / static_cast<double>(pool.stride));
+      }
     }
   });
 }

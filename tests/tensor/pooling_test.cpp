@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include "tensor/backend.h"
 #include "tests/support.h"
@@ -17,6 +18,11 @@ namespace {
 const Pool kPools[] = {{2, 2, 0, false}, {3, 2, 1, false}, {3, 2, 0, true},
                        {3, 2, 1, true},  {2, 3, 1, true},  {5, 3, 2, true},
                        {1, 1, 0, false}, {3, 5, 1, true},  {4, 1, 2, false}};
+// Of means.
+const Pool kNotCounting[] = {{3, 1, 1, false, false},
+                             {3, 2, 1, true, false},
+                             {5, 3, 2, true, false},
+                             {4, 1, 2, false, false}};
 const Shape kImages[] = {{1, 5, 4, 1}, {2, 7, 9, 3}, {3, 13, 11, 22}, {2, 30, 31, 70}};
 
 std::size_t at(const Shape& s, std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t c) {
@@ -34,6 +40,8 @@ void each_pixel(const Pool& pool, const Shape& x, F&& f) {
   const Shape y = pooled(pool, x);
   const auto length = [&](std::int64_t position, std::int64_t size) {
     const std::int64_t start = position * pool.stride - pool.padding;
+    if (!pool.count_padding)
+      return std::min(start + pool.window, size) - std::max<std::int64_t>(start, 0);
     return std::min(start + pool.window, size + pool.padding) - start;
   };
   for (std::int64_t n = 0; n < y[0]; ++n)
@@ -51,12 +59,13 @@ void each_pixel(const Pool& pool, const Shape& x, F&& f) {
 }
 
 template <class F>
-void each_case(F&& f) {
+void each_case(std::span<const Pool> pools, F&& f) {
   for (const Dtype dtype : {Dtype::f32, Dtype::f64})
-    for (const Pool& pool : kPools)
+    for (const Pool& pool : pools)
       for (const Shape& x : kImages) {
-        CAPTURE(fmt::format("{} {} window {} stride {} padding {} ceil {}", x, name_of(dtype),
-                            pool.window, pool.stride, pool.padding, pool.ceil_mode));
+        CAPTURE(fmt::format("{} {} window {} stride {} padding {} ceil {} count {}", x,
+                            name_of(dtype), pool.window, pool.stride, pool.padding, pool.ceil_mode,
+                            pool.count_padding));
         f(dtype, pool, x);
       }
 }
@@ -131,9 +140,28 @@ TEST_CASE("pooling: PyTorch's numbers in ceil_mode") {
   }
 }
 
+TEST_CASE("pooling: PyTorch's means that do not count the padding") {
+  // From torch.nn.AvgPool2d(3, stride, 1, ceil_mode=…, count_include_pad=False), PyTorch 1.13.
+  const Device device = cpu_device();
+  const Tensor x = numbers(device);
+  const auto check = [&](const Pool& pool, const std::vector<double>& mean) {
+    const Tensor y = Tensor::empty(pooled(pool, x.shape()), Dtype::f64, device);
+    device.backend().average_pool(pool, x, y);
+    check_close(y, mean, 1e-6);
+  };
+  check({3, 1, 1, false, false},
+        {-5.5,      1.5,      -5.333333, 1.666667, -5.0,      2.0,      -8.25,     -1.25,
+         -4.833333, 2.166667, -4.666667, 2.333333, -4.333333, 2.666667, -4.166667, 2.833333,
+         -3.5,      3.5,      -3.333333, 3.666667, -3.0,      4.0,      -2.833333, 4.166667,
+         -2.166667, 4.833333, -2.0,      5.0,      -1.666667, 5.333333, -1.5,      5.5,
+         -1.5,      5.5,      -1.333333, 5.666667, -1.0,      6.0,      -4.25,     2.75});
+  check({3, 2, 1, true, false}, {-5.5, 1.5, -5.0, 2.0, -11.5, -4.5, -3.5, 3.5, -3.0, 4.0, -2.666667,
+                                 4.333333, -1.5, 5.5, -1.0, 6.0, -7.5, -0.5});
+}
+
 TEST_CASE("pooling: maxima, their places and their gradient") {
   const Device device = cpu_device(2);
-  each_case([&](Dtype dtype, const Pool& pool, const Shape& shape) {
+  each_case(kPools, [&](Dtype dtype, const Pool& pool, const Shape& shape) {
     const Tensor x = random_tensor(shape, 1, dtype, device);
     const Tensor y = random_tensor(pooled(pool, shape), 2, dtype, device), dy = y.clone();
     const Tensor dx = random_tensor(shape, 3, dtype, device);
@@ -165,7 +193,7 @@ TEST_CASE("pooling: maxima, their places and their gradient") {
 
 TEST_CASE("pooling: means and their gradient") {
   const Device device = cpu_device(2);
-  each_case([&](Dtype dtype, const Pool& pool, const Shape& shape) {
+  const auto check = [&](Dtype dtype, const Pool& pool, const Shape& shape) {
     const Tensor x = random_tensor(shape, 1, dtype, device);
     const Tensor y = random_tensor(pooled(pool, shape), 2, dtype, device), dy = y.clone();
     const Tensor dx = random_tensor(shape, 3, dtype, device);
@@ -183,7 +211,9 @@ TEST_CASE("pooling: means and their gradient") {
     check_close(dx, sum, 1e-5);
     device.backend().average_pool_gradient(pool, dy, dx, false);
     check_close(dx, gradient, 1e-5);
-  });
+  };
+  each_case(kPools, check);
+  each_case(kNotCounting, check);
 }
 
 TEST_CASE("pooling: means over any number of windows, as in PyTorch") {

@@ -112,6 +112,7 @@ struct PoolShape {
   std::int64_t images, height, width, channels;  // of x
   std::int64_t out_height, out_width;            // of y
   std::int64_t window, stride, padding;
+  bool count_padding = true;  // in a mean
 };
 void max_pool(const Queue& on, Type type, const PoolShape& shape, const void* x, void* y,
               std::uint8_t* winners);

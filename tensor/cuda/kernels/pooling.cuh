@@ -16,9 +16,11 @@ struct Pooling {
         out_width(static_cast<int>(shape.out_width)),
         window(static_cast<int>(shape.window)),
         stride(static_cast<int>(shape.stride)),
-        padding(static_cast<int>(shape.padding)) {}
+        padding(static_cast<int>(shape.padding)),
+        count_padding(shape.count_padding) {}
 
   int height, width, channels, out_height, out_width, window, stride, padding;
+  bool count_padding;
 
   __device__ std::int64_t in(int image, int row, int column) const {
     return ((static_cast<std::int64_t>(image) * height + row) * width + column) * channels;
@@ -26,10 +28,11 @@ struct Pooling {
   __device__ std::int64_t out(int image, int row, int column) const {
     return ((static_cast<std::int64_t>(image) * out_height + row) * out_width + column) * channels;
   }
-  // Pixels that a window at `position` averages along one side, padding included.
+  // Pixels by which a window at `position` divides along one side.
   __device__ int pixels(int position, int size) const {
     const int start = position * stride - padding;
-    return min(start + window, size + padding) - start;
+    return count_padding ? min(start + window, size + padding) - start
+                         : min(start + window, size) - max(start, 0);
   }
   // The windows [first, end) along one side that cover `pixel`.
   __device__ int first_seeing(int pixel) const {
