@@ -4,7 +4,7 @@ namespace tandem {
 namespace {
 
 Shape filter_shape(const Conv2d::Options& o) {
-  return {o.out, o.window, o.window, o.in / o.convolution.groups};
+  return {o.out, o.window.height, o.window.width, o.in / o.convolution.groups};
 }
 
 }  // namespace
@@ -12,7 +12,7 @@ Shape filter_shape(const Conv2d::Options& o) {
 Conv2d::Conv2d(const Options& o, const Random& random)
     : convolution_(o.convolution),
       weight_(filter_shape(o), later(o.init, filter_shape(o), random), o.role) {
-  weight_.image = {o.window, o.window, o.in / o.convolution.groups};
+  weight_.image = {o.window.height, o.window.width, o.in / o.convolution.groups};
   if (o.bias) bias_.emplace(Shape{o.out}, later(Init::zeros, {o.out}, random), o.role);
 }
 

@@ -7,11 +7,12 @@
 
 namespace tandem {
 
-// Square filters over [n, h, w, in] images. The bias, if there is one, begins at zero.
+// Filters over [n, h, w, in] images. The bias, if there is one, begins at zero.
 class Conv2d : public Layer {
  public:
   struct Options {
-    std::int64_t in, out, window;
+    std::int64_t in, out;
+    HeightWidth window;
     Convolution convolution = {};
     bool bias = false;
     Init init = Init::he_normal;

@@ -27,18 +27,26 @@ struct Matmul {
   bool accumulate = false;
 };
 
-// How a filter [k, r, s, c / groups] moves over images [n, h, w, c]; the same vertically and
-// horizontally.
+// How a filter [k, r, s, c / groups] moves over images [n, h, w, c].
 struct Convolution {
-  std::int64_t stride = 1;
-  std::int64_t padding = 0;  // zeros at every edge
-  std::int64_t dilation = 1;
-  std::int64_t groups = 1;  // independent parts of the channels
+  HeightWidth stride = 1;
+  HeightWidth padding = 0;    // zeros above and below, and left and right
+  std::int64_t dilation = 1;  // the same in both directions
+  std::int64_t groups = 1;    // independent parts of the channels
 
   // Number of positions of a window of `window` in `size` pixels; 0 if it does not fit.
-  std::int64_t positions(std::int64_t size, std::int64_t window) const {
-    const std::int64_t span = size + 2 * padding - dilation * (window - 1) - 1;
-    return span < 0 ? 0 : span / stride + 1;
+  std::int64_t rows(std::int64_t size, std::int64_t window) const {
+    return positions(size, window, stride.height, padding.height);
+  }
+  std::int64_t columns(std::int64_t size, std::int64_t window) const {
+    return positions(size, window, stride.width, padding.width);
+  }
+
+ private:
+  std::int64_t positions(std::int64_t size, std::int64_t window, std::int64_t step,
+                         std::int64_t zeros) const {
+    const std::int64_t span = size + 2 * zeros - dilation * (window - 1) - 1;
+    return span < 0 ? 0 : span / step + 1;
   }
 };
 

@@ -56,6 +56,17 @@ class Shape {
   int rank_ = 0;
 };
 
+// A size or distance in both directions of an image. One number stands for two equal ones.
+struct HeightWidth {
+  constexpr HeightWidth(std::int64_t both) : height(both), width(both) {}
+  constexpr HeightWidth(std::int64_t h, std::int64_t w) : height(h), width(w) {}
+
+  bool square() const { return height == width; }
+  friend bool operator==(const HeightWidth&, const HeightWidth&) = default;
+
+  std::int64_t height, width;
+};
+
 }  // namespace tandem
 
 // Lets {} format a shape.
@@ -66,6 +77,17 @@ struct fmt::formatter<tandem::Shape> {
   auto format(const tandem::Shape& shape, Context& context) const {
     const std::string text = shape.str();
     return std::copy(text.begin(), text.end(), context.out());
+  }
+};
+
+// As "3" or "1x7".
+template <>
+struct fmt::formatter<tandem::HeightWidth> {
+  constexpr auto parse(format_parse_context& context) { return context.begin(); }
+  template <class Context>
+  auto format(const tandem::HeightWidth& size, Context& context) const {
+    return size.square() ? fmt::format_to(context.out(), "{}", size.height)
+                         : fmt::format_to(context.out(), "{}x{}", size.height, size.width);
   }
 };
 

@@ -53,7 +53,7 @@ void convolution(benchmark::State& state, Way way) {
                      filters = state.range(3), window = state.range(4);
   const Convolution o{.stride = state.range(5), .padding = window / 2};
   const Device device = cpu_device(static_cast<int>(state.range(6)));
-  const std::int64_t out = o.positions(pixels, window);
+  const std::int64_t out = o.rows(pixels, window);
   const Tensor x = filled({n, pixels, pixels, channels}, device);
   const Tensor filter = filled({filters, window, window, channels}, device);
   const Tensor y = filled({n, out, out, filters}, device);

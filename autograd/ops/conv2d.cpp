@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "autograd/ops.h"
 #include "autograd/ops/gradients.h"
 
@@ -11,17 +13,17 @@ Var conv2d(Tape& tape, const Var& x, const Var& filter, const Var& bias,
   const Shape& in = x.value.shape();
   const Shape& f = filter.value.shape();
   const Convolution& o = convolution;
-  require(o.stride >= 1 && o.padding >= 0 && o.dilation >= 1 && o.groups >= 1,
+  require(std::min(o.stride.height, o.stride.width) >= 1 &&
+              std::min(o.padding.height, o.padding.width) >= 0 && o.dilation >= 1 && o.groups >= 1,
           "a convolution cannot have stride {}, padding {}, dilation {} and {} groups", o.stride,
           o.padding, o.dilation, o.groups);
   require(in.rank() == 4 && f.rank() == 4 && f.count() > 0 && in[3] == f[3] * o.groups &&
-              f[0] % o.groups == 0 && o.positions(in[1], f[1]) >= 1 &&
-              o.positions(in[2], f[2]) >= 1,
+              f[0] % o.groups == 0 && o.rows(in[1], f[1]) >= 1 && o.columns(in[2], f[2]) >= 1,
           "a convolution with filters {} in {} groups cannot take input {}", f, o.groups, in);
   require(!bias.value.defined() || bias.value.shape() == Shape{f[0]},
           "filters {} do not fit bias {}", f, bias.value.shape());
 
-  const Tensor y = Tensor::empty({in[0], o.positions(in[1], f[1]), o.positions(in[2], f[2]), f[0]},
+  const Tensor y = Tensor::empty({in[0], o.rows(in[1], f[1]), o.columns(in[2], f[2]), f[0]},
                                  x.value.dtype(), x.value.device());
   y.backend().conv2d(o, x.value, filter.value, bias.value, relu, y);
 

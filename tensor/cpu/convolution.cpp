@@ -74,7 +74,8 @@ template <class T>
 Windows<T> windows_of(const Convolution& o, const Tensor& x, const Shape& filter, const Shape& y,
                       std::int64_t group) {
   return Windows<T>(x, group * filter[3], filter[3], y[1], y[2], o.stride,
-                    {filter[1], -o.padding, o.dilation}, {filter[2], -o.padding, o.dilation});
+                    {filter[1], -o.padding.height, o.dilation},
+                    {filter[2], -o.padding.width, o.dilation});
 }
 
 template <class T>
@@ -96,12 +97,13 @@ void forward(const Convolution& o, const Tensor& x, const Tensor& filter, const 
 // stride, and for which output pixels. Pixel stride·i + phase and tap r contribute to output i +
 // (phase + padding - r·dilation) / stride, if that is an integer.
 struct Phase {
-  Phase(const Convolution& o, std::int64_t phase, std::int64_t size)
-      : every(o.stride / std::gcd(o.stride, o.dilation)) {
-    const auto distance = [&](std::int64_t r) { return phase + o.padding - r * o.dilation; };
-    for (last = size - 1; last >= 0 && distance(last) % o.stride != 0;) --last;
-    taps = {last < 0 ? 0 : last / every + 1, last < 0 ? 0 : distance(last) / o.stride,
-            every * o.dilation / o.stride};
+  Phase(std::int64_t stride, std::int64_t padding, std::int64_t dilation, std::int64_t phase,
+        std::int64_t size)
+      : every(stride / std::gcd(stride, dilation)) {
+    const auto distance = [&](std::int64_t r) { return phase + padding - r * dilation; };
+    for (last = size - 1; last >= 0 && distance(last) % stride != 0;) --last;
+    taps = {last < 0 ? 0 : last / every + 1, last < 0 ? 0 : distance(last) / stride,
+            every * dilation / stride};
   }
   std::int64_t
       every;  // the distance between taps, from the last one on, so that the outputs ascend
@@ -138,21 +140,23 @@ Tensor pack_filters_transposed(const Tensor& filter, std::int64_t first, std::in
 }
 
 // Pixels of dx that are `stride` apart are read by the same taps. They are the output of a
-// convolution of dy with stride 1. There are stride² such sets.
+// convolution of dy with stride 1. There are as many such sets as the product of the strides.
 template <class T>
 void data_gradient(const Convolution& o, const Tensor& dy, const Tensor& filter, const Tensor& dx,
                    bool accumulate, ThreadPool& threads) {
   const std::int64_t filters = dy.size(3) / o.groups, channels = filter.size(3);
   const std::int64_t height = dx.size(1), width = dx.size(2), all = dx.size(3);
   for (std::int64_t g = 0; g < o.groups; ++g)
-    for (std::int64_t top = 0; top < std::min(o.stride, height); ++top)
-      for (std::int64_t left = 0; left < std::min(o.stride, width); ++left) {
-        const Phase down(o, top, filter.size(1)), right(o, left, filter.size(2));
-        const std::int64_t h = pieces(height - top, o.stride), w = pieces(width - left, o.stride);
+    for (std::int64_t top = 0; top < std::min(o.stride.height, height); ++top)
+      for (std::int64_t left = 0; left < std::min(o.stride.width, width); ++left) {
+        const Phase down(o.stride.height, o.padding.height, o.dilation, top, filter.size(1)),
+            right(o.stride.width, o.padding.width, o.dilation, left, filter.size(2));
+        const std::int64_t h = pieces(height - top, o.stride.height),
+                           w = pieces(width - left, o.stride.width);
         T* out = dx.data<T>() + (top * width + left) * all + g * channels;
         const auto row = [=, stride = o.stride](std::int64_t i) {
           const std::int64_t n = i / (h * w), p = i % (h * w) / w, q = i % w;
-          return out + ((n * height + p * stride) * width + q * stride) * all;
+          return out + ((n * height + p * stride.height) * width + q * stride.width) * all;
         };
         const Windows<T> windows(dy, g * filters, filters, h, w, 1, down.taps, right.taps);
         if (windows.columns() == 0) {  // no filter reads these pixels

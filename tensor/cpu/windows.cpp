@@ -7,7 +7,7 @@ namespace tandem {
 
 template <class T>
 Windows<T>::Windows(const Tensor& images, std::int64_t first_channel, std::int64_t channels,
-                    std::int64_t height, std::int64_t width, std::int64_t step, const Taps& down,
+                    std::int64_t height, std::int64_t width, HeightWidth step, const Taps& down,
                     const Taps& right)
     : images_(images),
       first_channel_(first_channel),
@@ -26,7 +26,7 @@ typename Windows<T>::Corner Windows<T>::corner(std::int64_t row) const {
   const std::int64_t pixel = row % (height_ * width_), n = row / (height_ * width_);
   return {
       images_.data<T>() + n * images_.size(1) * images_.size(2) * images_.size(3) + first_channel_,
-      pixel / width_ * step_ + down_.first, pixel % width_ * step_ + right_.first};
+      pixel / width_ * step_.height + down_.first, pixel % width_ * step_.width + right_.first};
 }
 
 template <class T>

@@ -22,7 +22,7 @@ class Windows {
   // Reads channels [first_channel, first_channel + channels) of images [n, h, w, c], for `height` ×
   // `width` output pixels per image.
   Windows(const Tensor& images, std::int64_t first_channel, std::int64_t channels,
-          std::int64_t height, std::int64_t width, std::int64_t step, const Taps& down,
+          std::int64_t height, std::int64_t width, HeightWidth step, const Taps& down,
           const Taps& right);
 
   std::int64_t rows() const { return images_.size(0) * height_ * width_; }
@@ -50,7 +50,8 @@ class Windows {
   std::int64_t run(const Corner* corners, int count, std::int64_t column, std::int64_t end) const;
 
   Tensor images_;
-  std::int64_t first_channel_, channels_, height_, width_, step_;
+  std::int64_t first_channel_, channels_, height_, width_;
+  HeightWidth step_;
   Taps down_, right_;
   bool joined_;   // neighbouring taps read neighbouring memory
   Tensor zeros_;  // read in place of padding; as long as a run

@@ -170,9 +170,9 @@ void convolve(const Images<T>& x, std::int64_t padding, const Tensor& filters, s
 bool wins(const Convolution& o, const Shape& x, const Shape& filter) {
   const std::int64_t r = filter[1];
   if (x[0] == 0 || o.stride != 1 || o.dilation != 1 || filter[2] != r || (r != 3 && r != 5) ||
-      o.padding >= r)
+      !o.padding.square() || o.padding.height >= r)
     return false;
-  const std::int64_t m = kPoints + 1 - r, h = o.positions(x[1], r), w = o.positions(x[2], r);
+  const std::int64_t m = kPoints + 1 - r, h = o.rows(x[1], r), w = o.columns(x[2], r);
   const double channels = static_cast<double>(filter[3]),
                filters = static_cast<double>(filter[0] / o.groups);
   // The multiplications of each algorithm, and the transforms' cost in the same unit.
@@ -187,7 +187,7 @@ void forward(const Convolution& o, const Tensor& x, const Tensor& filter, const 
   const std::int64_t filters = filter.size(0) / o.groups;
   with_kind(filter.shape(), y.dtype(), [&]<int r, class T>() {
     for (std::int64_t g = 0; g < o.groups; ++g)
-      convolve<r, T>(Images<T>(x, g, o.groups), o.padding,
+      convolve<r, T>(Images<T>(x, g, o.groups), o.padding.height,
                      transform_filters<r, T>(filter, g * filters, filters, threads), filters,
                      {Images<T>(y, g, o.groups), bias.defined() ? Start::bias : Start::zero,
                       bias.defined() ? bias.data<T>() + g * filters : nullptr},
@@ -201,7 +201,7 @@ void data_gradient(const Convolution& o, const Tensor& dy, const Tensor& filter,
   with_kind(filter.shape(), dx.dtype(), [&]<int r, class T>() {
     for (std::int64_t g = 0; g < o.groups; ++g)
       convolve<r, T>(
-          Images<T>(dy, g, o.groups), r - 1 - o.padding,
+          Images<T>(dy, g, o.groups), r - 1 - o.padding.height,
           transform_filters_turned<r, T>(filter, g * filters, filters, threads), filter.size(3),
           {Images<T>(dx, g, o.groups), accumulate ? Start::sums : Start::zero, nullptr}, threads);
   });

@@ -123,9 +123,9 @@ void filter_gradient(const Convolution& o, const Tensor& x, const Tensor& dy, co
                      bool accumulate, ThreadPool& threads) {
   with_kind(dfilter.shape(), dfilter.dtype(), [&]<int r, class T>() {
     for (std::int64_t g = 0; g < o.groups; ++g)
-      gradient_of_filters<r, T>(Images<T>(x, g, o.groups), Images<T>(dy, g, o.groups), o.padding,
-                                dfilter.data<T>() + g * (dfilter.count() / o.groups), accumulate,
-                                dfilter, threads);
+      gradient_of_filters<r, T>(
+          Images<T>(x, g, o.groups), Images<T>(dy, g, o.groups), o.padding.height,
+          dfilter.data<T>() + g * (dfilter.count() / o.groups), accumulate, dfilter, threads);
   });
 }
 

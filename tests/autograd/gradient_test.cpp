@@ -32,6 +32,12 @@ TEST_CASE("gradient: conv2d") {
   check_gradients({{2, 6, 7, 3}, {2, 2, 2, 3}}, [&](Tape& t, const auto& x) {
     return conv2d(t, x[0], x[1], no_bias, {.dilation = 2});
   });
+  check_gradients({{2, 5, 6, 3}, {4, 1, 5, 3}, {4}}, [](Tape& t, const auto& x) {
+    return conv2d(t, x[0], x[1], x[2], {.padding = {0, 2}});
+  });
+  check_gradients({{2, 6, 5, 3}, {4, 3, 2, 3}, {4}}, [](Tape& t, const auto& x) {
+    return conv2d(t, x[0], x[1], x[2], {.stride = {2, 1}, .padding = {1, 0}});
+  });
   for (const std::int64_t window : {3, 5})  // enough channels for Winograd's way
     check_gradients({{1, 6, 7, 12}, {12, window, window, 12}, {12}}, [&](Tape& t, const auto& x) {
       return conv2d(t, x[0], x[1], x[2], {.padding = 1});
@@ -51,6 +57,10 @@ TEST_CASE("gradient: conv2d refuses shapes that do not fit") {
   CHECK_THROWS_AS(conv({1, 2, 4, 4}, {2, 3, 3, 4}, {}), std::logic_error);
   CHECK_THROWS_AS(conv({1, 4, 4, 4}, {3, 3, 3, 2}, {.groups = 2}), std::logic_error);
   CHECK_THROWS_AS(conv({1, 4, 4, 4}, {2, 3, 3, 4}, {.stride = 0}), std::logic_error);
+  CHECK_THROWS_AS(conv({1, 4, 4, 4}, {2, 3, 3, 4}, {.stride = {1, 0}}), std::logic_error);
+  CHECK_THROWS_AS(conv({1, 4, 4, 4}, {2, 3, 3, 4}, {.padding = {-1, 1}}), std::logic_error);
+  CHECK_NOTHROW(conv({1, 2, 4, 4}, {2, 1, 3, 4}, {}));
+  CHECK_THROWS_AS(conv({1, 2, 4, 4}, {2, 3, 1, 4}, {.padding = {0, 1}}), std::logic_error);
 }
 
 TEST_CASE("gradient: add") {

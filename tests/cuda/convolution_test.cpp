@@ -17,7 +17,7 @@ struct Case {
   Convolution convolution = {};
 
   Shape y() const {
-    return {x[0], convolution.positions(x[1], filter[1]), convolution.positions(x[2], filter[2]),
+    return {x[0], convolution.rows(x[1], filter[1]), convolution.columns(x[2], filter[2]),
             filter[0]};
   }
   std::string text() const {
@@ -218,6 +218,16 @@ TEST_CASE("cuda: convolution: deep and large and non-square ones") {
              {{2, 40, 41, 64}, {64, 3, 3, 64}, {1, 1}},
              {{2, 12, 13, 40}, {48, 5, 5, 40}, {1, 2}},
              {{1, 12, 11, 8}, {8, 3, 2, 8}, {1, 1}}});
+}
+
+TEST_CASE("cuda: convolution: windows, strides and paddings that differ in height and width") {
+  check_all({{{2, 17, 17, 32}, {40, 1, 7, 32}, {.padding = {0, 3}}},
+             {{2, 17, 17, 32}, {40, 7, 1, 32}, {.padding = {3, 0}}},
+             {{2, 8, 9, 48}, {24, 1, 3, 48}, {.padding = {0, 1}}},
+             {{2, 8, 9, 48}, {24, 3, 1, 48}, {.padding = {1, 0}}},
+             {{2, 13, 12, 3}, {8, 3, 5, 3}, {.stride = 2, .padding = {1, 2}}},
+             {{2, 13, 12, 3}, {8, 3, 3, 3}, {.stride = {2, 3}, .padding = 1}},
+             {{1, 12, 11, 8}, {8, 5, 2, 8}, {.stride = {3, 1}, .padding = {1, 2}}}});
 }
 
 TEST_CASE("cuda: convolution: windows larger than the image and single pixels and no images") {

@@ -18,7 +18,7 @@ struct Case {
   Convolution convolution = {};
 
   Shape y() const {
-    return {x[0], convolution.positions(x[1], filter[1]), convolution.positions(x[2], filter[2]),
+    return {x[0], convolution.rows(x[1], filter[1]), convolution.columns(x[2], filter[2]),
             filter[0]};
   }
 };
@@ -34,8 +34,8 @@ void each_product(const Case& c, F&& f) {
       for (std::int64_t q = 0; q < y[2]; ++q)
         for (std::int64_t r = 0; r < filter[1]; ++r)
           for (std::int64_t s = 0; s < filter[2]; ++s) {
-            const std::int64_t h = p * o.stride + r * o.dilation - o.padding;
-            const std::int64_t w = q * o.stride + s * o.dilation - o.padding;
+            const std::int64_t h = p * o.stride.height + r * o.dilation - o.padding.height;
+            const std::int64_t w = q * o.stride.width + s * o.dilation - o.padding.width;
             if (h < 0 || h >= x[1] || w < 0 || w >= x[2]) continue;
             for (std::int64_t k = 0; k < y[3]; ++k)
               for (std::int64_t i = 0; i < filter[3]; ++i)
@@ -108,6 +108,26 @@ TEST_CASE("convolution: windows, strides, paddings, dilations and groups") {
           for (const std::int64_t dilation : {1, 2})
             check({{2, 9, 10, 6}, {4, window, window, 3}, {stride, padding, dilation, 2}}, dtype,
                   2);
+}
+
+TEST_CASE("convolution: windows, strides and paddings that differ in height and width") {
+  const auto one = [](HeightWidth window, HeightWidth stride, HeightWidth padding,
+                      std::int64_t channels) {
+    return Case{{2, 11, 9, channels},
+                {20, window.height, window.width, channels},
+                {.stride = stride, .padding = padding}};
+  };
+  for (const Dtype dtype : {Dtype::f32, Dtype::f64})
+    for (const std::int64_t channels : {3, 16}) {
+      check(one({1, 7}, 1, {0, 3}, channels), dtype, 2);
+      check(one({7, 1}, 1, {3, 0}, channels), dtype, 2);
+      check(one({1, 3}, 1, {0, 1}, channels), dtype, 2);
+      check(one({3, 1}, 1, {1, 0}, channels), dtype, 2);
+      check(one({3, 3}, 1, {0, 2}, channels), dtype, 2);
+      check(one({3, 3}, {1, 2}, 1, channels), dtype, 2);
+      check(one({5, 2}, {3, 1}, {1, 2}, channels), dtype, 2);
+      check(one({2, 4}, {2, 3}, {0, 3}, channels), dtype, 2);
+    }
 }
 
 TEST_CASE("convolution: channels that do and do not fill vectors") {

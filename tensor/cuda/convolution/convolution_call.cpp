@@ -12,7 +12,8 @@ bool can_be_folded(const ConvolutionCall& call) {
   constexpr std::int64_t kFew = 4;
   const Convolution& o = call.convolution;
   return call.direction != Direction::data_gradient && call.channels() <= kFew && o.groups == 1 &&
-         o.dilation == 1 && o.stride > 1 && o.stride <= 4;
+         o.dilation == 1 && o.stride.square() && o.padding.square() && o.stride.height > 1 &&
+         o.stride.height <= 4;
 }
 
 std::int64_t rounded(std::int64_t count, std::int64_t unit) {
@@ -21,7 +22,8 @@ std::int64_t rounded(std::int64_t count, std::int64_t unit) {
 
 // The number of channels after folding.
 std::int64_t channels_folded(const ConvolutionCall& call, std::int64_t unit) {
-  return rounded(call.convolution.stride * call.convolution.stride * call.channels(), unit);
+  const std::int64_t stride = call.convolution.stride.height;
+  return rounded(stride * stride * call.channels(), unit);
 }
 
 // How many channels fit into 16 bytes.
@@ -57,7 +59,7 @@ std::optional<ConvolutionForm> unrolled_form(const ConvolutionCall& call) {
 
 Fold fold_of_filter(const ConvolutionCall& call, const ConvolutionForm& form) {
   const Shape& f = call.filter.shape();
-  const std::int64_t stride = call.convolution.stride;
+  const std::int64_t stride = call.convolution.stride.height;
   return {.images = f[0],
           .height = f[1],
           .width = f[2],
@@ -77,7 +79,7 @@ Fold fold_of_x(const ConvolutionCall& call, const ConvolutionForm& form) {
           .width = x[2],
           .channels = x[3],
           .factor = filter.factor,
-          .padding = call.convolution.padding,
+          .padding = call.convolution.padding.height,
           .out_height = call.y.size(1) + filter.out_height - 1,
           .out_width = call.y.size(2) + filter.out_width - 1,
           .out_channels = form.channels};
@@ -128,8 +130,10 @@ CallKey key_of(const Context& context, const ConvolutionCall& call) {
           static_cast<std::int64_t>(call.type()),
           call.bias.defined(),
           call.relu,
-          o.stride,
-          o.padding,
+          o.stride.height,
+          o.stride.width,
+          o.padding.height,
+          o.padding.width,
           o.dilation,
           o.groups,
           call.x.size(0),

@@ -59,7 +59,7 @@ dnn::ConvolutionGraph graph_of(const ConvolutionCall& call, const ConvolutionFor
 std::string text_of(const ConvolutionCall& call);
 
 // Everything that a choice depends on, for one GPU.
-using CallKey = std::array<std::int64_t, 17>;
+using CallKey = std::array<std::int64_t, 19>;
 
 CallKey key_of(const Context& context, const ConvolutionCall& call);
 

@@ -24,7 +24,7 @@ std::filesystem::path file_for(int device) {
   int driver = 0;
   check(cudaDriverGetVersion(&driver), "querying the driver's version");
   return folder /
-         fmt::format("convolutions-1-{}-driver-{}-cudnn-{}.txt", name, driver, cudnnGetVersion());
+         fmt::format("convolutions-2-{}-driver-{}-cudnn-{}.txt", name, driver, cudnnGetVersion());
 }
 
 std::string line_of(const CallKey& key) { return fmt::format("{}", fmt::join(key, " ")); }

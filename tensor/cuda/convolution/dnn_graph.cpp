@@ -37,8 +37,8 @@ Descriptor tensor(Id id, Type type, const Sizes& nchw, bool in_memory = true) {
 }
 
 Descriptor windows(const Convolution& o) {
-  const std::array<std::int64_t, 2> stride = {o.stride, o.stride};
-  const std::array<std::int64_t, 2> padding = {o.padding, o.padding};
+  const std::array<std::int64_t, 2> stride = {o.stride.height, o.stride.width};
+  const std::array<std::int64_t, 2> padding = {o.padding.height, o.padding.width};
   const std::array<std::int64_t, 2> dilation = {o.dilation, o.dilation};
   Descriptor d(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
   d.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
@@ -212,7 +212,7 @@ Graph::Graph(cudnnHandle_t handle, const ConvolutionGraph& g)
   const auto type_of = [&](Direction written_by) {
     return direction == written_by ? g.result_type : g.type;
   };
-  const Sizes y_sizes = {g.n, g.k, o.positions(g.h, g.r), o.positions(g.w, g.s)};
+  const Sizes y_sizes = {g.n, g.k, o.rows(g.h, g.r), o.columns(g.w, g.s)};
   const Type y_type = type_of(Direction::forward);
   const Descriptor x = tensor(kX, type_of(Direction::data_gradient), {g.n, g.c, g.h, g.w});
   const Descriptor filter =
