@@ -39,13 +39,13 @@ double microseconds(cudaStream_t stream, FunctionRef<void()> work) {
   // once.
   const int times =
       std::clamp(static_cast<int>(kMicrosecondsPerGraph / std::max(once, 1.0)), 1, kMostPerGraph);
-  CudaRecording graph(stream, [&] {
-    for (int i = 0; i < times; ++i) work();
-  });
-  graph.replay();
+  Capture capture(stream);
+  for (int i = 0; i < times; ++i) work();
+  const auto graph = capture.end();
+  graph->replay();
   double best = std::numeric_limits<double>::infinity();
   for (int i = 0; i < kGraphs; ++i)
-    best = std::min(best, 1e6 * stopwatch.seconds([&] { graph.replay(); }));
+    best = std::min(best, 1e6 * stopwatch.seconds([&] { graph->replay(); }));
   return best / times;
 }
 
