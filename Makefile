@@ -103,7 +103,7 @@ lib_src := $(filter-out tensor/cuda/% data/tools/% dist/transport/mpi_transport.
 # Only the plain build tests the documents' commands and this file's targets.
 test_src := $(shell find tests -name '*.cpp' -not -path 'tests/cuda/*' $(if $(variant),-not -path 'tests/docs/*' -not -path 'tests/make/*') | sort)
 cuda_test_src := $(if $(cuda_src),$(sort $(wildcard tests/cuda/*.cpp)))
-nets := mnist_mlp cifar_cnn cifar_convex alexnet resnet vgg googlenet
+nets := mnist_mlp cifar_cnn cifar_convex alexnet resnet vgg googlenet inception
 apps := $(patsubst apps/%/main.cpp,%,$(wildcard apps/*/main.cpp))
 object = $(patsubst %,$(BUILD)/obj/%.o,$(basename $(1)))
 programs := $(addprefix $(BUILD)/,$(apps))

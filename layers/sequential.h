@@ -11,7 +11,7 @@
 namespace tandem {
 
 // Applies layers in turn. A ReLU is fused with the layer before it. A layer's name is the prefix of
-// its parameters' names.
+// its parameters' names; an empty one adds nothing.
 class Sequential : public Layer {
  public:
   template <class L, class... Args>
@@ -38,7 +38,8 @@ class Sequential : public Layer {
   }
 
   void collect(const std::string& prefix, std::vector<ParameterSet::Named>& into) override {
-    for (auto& [name, layer] : layers_) layer->collect(prefix + name + ".", into);
+    for (auto& [name, layer] : layers_)
+      layer->collect(name.empty() ? prefix : prefix + name + ".", into);
   }
 
  private:

@@ -17,7 +17,7 @@ const std::vector<Bench>& all_benches() {
       {"mnist_mlp", "MNIST-MLP", 100, 600},    {"cifar_convex", "CIFAR100-Convex", 100, 300},
       {"cifar_cnn", "CIFAR100-CNN", 100, 200}, {"alexnet", "AlexNet", 256, 20},
       {"resnet", "ResNet-18", 256, 20},        {"vgg", "VGG-16", 256, 20},
-      {"googlenet", "GoogLeNet", 256, 20},
+      {"googlenet", "GoogLeNet", 256, 20},     {"inception", "Inception-v3", 256, 20},
   };
   return all;
 }

@@ -30,7 +30,7 @@ std::vector<OwnOption> ImageOptions::own() {
   return {{.name = "--image-size",
            .value = &image_size,
            .value_name = "N",
-           .help = "Scale images to N x N pixels. Default: 224",
+           .help = fmt::format("Scale images to N x N pixels. Default: {}", usual_size),
            .most = 4096},
           {.name = "--skip-bad-images",
            .value = &skip_bad_images,
@@ -53,7 +53,7 @@ std::vector<OwnOption> ImageOptions::own() {
 }
 
 DataSplit open_images(const std::string& data, const ImageOptions& o) {
-  DataSplit split = open(data, {.image_size = o.image_size > 0 ? o.image_size : 224,
+  DataSplit split = open(data, {.image_size = o.image_size > 0 ? o.image_size : o.usual_size,
                                 .skip_bad_images = o.skip_bad_images,
                                 .max_pixels = o.max_pixels > 0 ? o.max_pixels : kMaxPixels});
   if (o.loader_threads > 0) split.loader_threads = static_cast<int>(o.loader_threads);

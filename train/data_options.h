@@ -12,10 +12,12 @@ namespace tandem {
 
 // For photographs: where the images come from, and how they are read.
 struct ImageOptions {
-  std::int64_t image_size = 0;  // width and height in pixels; 0: 224
+  std::int64_t image_size = 0;  // width and height in pixels; 0: usual_size
   bool skip_bad_images = false;
   std::int64_t max_pixels = 0;      // of an image file; 0: kMaxPixels
   std::int64_t loader_threads = 0;  // 0: chosen for the data set
+
+  std::int64_t usual_size = 224;  // the net's
 
   std::vector<OwnOption> own();  // for AppHelp; they point into `this`
 };

@@ -112,9 +112,13 @@ def cifar_vgg(depth, classes):
 
 
 class BasicConv(nn.Sequential):
-    def __init__(self, inputs, outputs, window, stride=1):
+    """A window is a number or (height, width). By default the image keeps its size at stride 1."""
+
+    def __init__(self, inputs, outputs, window, stride=1, padding=None):
+        if padding is None:
+            padding = window // 2 if isinstance(window, int) else (window[0] // 2, window[1] // 2)
         super().__init__(
-            nn.Conv2d(inputs, outputs, window, stride, padding=window // 2, bias=False),
+            nn.Conv2d(inputs, outputs, window, stride, padding, bias=False),
             nn.BatchNorm2d(outputs, eps=0.001), nn.ReLU(True))
 
 
@@ -140,6 +144,8 @@ def auxiliary(inputs, classes):
 class GoogLeNet(nn.Module):
     """Returns the logits of all three classifiers."""
 
+    auxiliary_weight = 0.3
+
     def __init__(self, classes):
         super().__init__()
         self.first = nn.Sequential(
@@ -162,6 +168,81 @@ class GoogLeNet(nn.Module):
         return self.third(second), self.auxiliary[0](first), self.auxiliary[1](second)
 
 
+class Fork(nn.Module):
+    def __init__(self, *branches):
+        super().__init__()
+        self.branches = nn.ModuleList(branches)
+
+    def forward(self, x):
+        return torch.cat([branch(x) for branch in self.branches], 1)
+
+
+def convs(inputs, *units):
+    """Convolutions one after the other: (outputs, window, stride, padding), the last two optional."""
+    layers = []
+    for outputs, *how in units:
+        layers.append(BasicConv(inputs, outputs, *how))
+        inputs = outputs
+    return nn.Sequential(*layers)
+
+
+def smooth(inputs, outputs):
+    return nn.Sequential(nn.AvgPool2d(3, 1, 1), BasicConv(inputs, outputs, 1))
+
+
+def inception_a(inputs, pool):
+    return Fork(BasicConv(inputs, 64, 1), convs(inputs, (48, 1), (64, 5)),
+                convs(inputs, (64, 1), (96, 3), (96, 3)), smooth(inputs, pool))
+
+
+def inception_b(inputs):
+    return Fork(BasicConv(inputs, 384, 3, 2, 0), convs(inputs, (64, 1), (96, 3), (96, 3, 2, 0)), nn.MaxPool2d(3, 2))
+
+
+def inception_c(inputs, width):
+    row, column = (1, 7), (7, 1)
+    return Fork(BasicConv(inputs, 192, 1), convs(inputs, (width, 1), (width, row), (192, column)),
+                convs(inputs, (width, 1), (width, column), (width, row), (width, column), (192, row)),
+                smooth(inputs, 192))
+
+
+def inception_d(inputs):
+    return Fork(convs(inputs, (192, 1), (320, 3, 2, 0)),
+                convs(inputs, (192, 1), (192, (1, 7)), (192, (7, 1)), (192, 3, 2, 0)), nn.MaxPool2d(3, 2))
+
+
+def inception_e(inputs):
+    def spread():
+        return Fork(BasicConv(384, 384, (1, 3)), BasicConv(384, 384, (3, 1)))
+
+    return Fork(BasicConv(inputs, 320, 1), nn.Sequential(BasicConv(inputs, 384, 1), spread()),
+                nn.Sequential(convs(inputs, (448, 1), (384, 3)), spread()), smooth(inputs, 192))
+
+
+class InceptionV3(nn.Module):
+    """Returns the logits of both classifiers."""
+
+    auxiliary_weight = 0.4
+
+    def __init__(self, classes):
+        super().__init__()
+        self.body = nn.Sequential(
+            BasicConv(3, 32, 3, 2, 0), BasicConv(32, 32, 3, 1, 0), BasicConv(32, 64, 3), nn.MaxPool2d(3, 2),
+            BasicConv(64, 80, 1), BasicConv(80, 192, 3, 1, 0), nn.MaxPool2d(3, 2),
+            inception_a(192, 32), inception_a(256, 64), inception_a(288, 64), inception_b(288),
+            inception_c(768, 128), inception_c(768, 160), inception_c(768, 160), inception_c(768, 192))
+        self.tail = nn.Sequential(
+            inception_d(768), inception_e(1280), inception_e(2048), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
+            nn.Dropout(0.5), nn.Linear(2048, classes))
+        self.auxiliary = nn.Sequential(
+            nn.AvgPool2d(5, 3), BasicConv(768, 128, 1), BasicConv(128, 768, 5, 1, 0), nn.AdaptiveAvgPool2d(1),
+            nn.Flatten(), nn.Linear(768, classes))
+
+    def forward(self, x):
+        middle = self.body(x)
+        return self.tail(middle), self.auxiliary(middle)
+
+
 # The function that makes the model, the image, the classes, and the default batch.
 MODELS = {
     "mnist_mlp": (mnist_mlp, (1, 28, 28), 10, 100),
@@ -171,6 +252,7 @@ MODELS = {
     "resnet50": (lambda c: imagenet_resnet((3, 4, 6, 3), True, c), (3, 224, 224), 1000, 4),
     "resnet20": (lambda c: cifar_resnet(3, c), (3, 32, 32), 10, 128),
     "googlenet": (GoogLeNet, (3, 224, 224), 1000, 8),
+    "inception": (InceptionV3, (3, 299, 299), 1000, 4),
     "vgg16": (lambda c: vgg(16, c), (3, 224, 224), 1000, 4),
     "vgg19": (lambda c: vgg(19, c), (3, 224, 224), 1000, 4),
     "vgg16_cifar": (lambda c: cifar_vgg(16, c), (3, 32, 32), 10, 64),
@@ -189,7 +271,8 @@ def step_of(model, sgd, x, y, bf16):
 
     def loss(logits):
         if isinstance(logits, tuple):  # the auxiliary classifiers count less
-            return cross_entropy(logits[0], y) + 0.3 * sum(cross_entropy(aux, y) for aux in logits[1:])
+            others = sum(cross_entropy(auxiliary, y) for auxiliary in logits[1:])
+            return cross_entropy(logits[0], y) + model.auxiliary_weight * others
         return cross_entropy(logits, y)
 
     def step():

@@ -5,11 +5,11 @@
 
 namespace tandem {
 
-// The unit of GoogLeNet: a convolution without bias, batch norm and ReLU, with the names and the
-// epsilon of torchvision's BasicConv2d.
+// The unit of GoogLeNet and Inception-v3: a convolution without bias, batch norm and ReLU, with the
+// names and the epsilon of torchvision's BasicConv2d.
 class BasicConv : public Layer {
  public:
-  BasicConv(std::int64_t in, std::int64_t out, std::int64_t window, const Convolution& convolution,
+  BasicConv(std::int64_t in, std::int64_t out, HeightWidth window, const Convolution& convolution,
             const Random& random)
       : conv_({.in = in,
                .out = out,

@@ -83,6 +83,15 @@ const std::vector<int>& vgg_depths();
 // for 1,000 classes, 6,379,984 of them in the auxiliary classifiers.
 std::unique_ptr<Layer> googlenet(const Shape& image, std::int64_t classes, std::uint64_t seed);
 
+// Inception-v3 (Szegedy et al., 2016) as torchvision has it, with its names, for images of 299
+// pixels; at least 75, else UserError. loss() adds that of an auxiliary classifier times 0.4;
+// forward() leaves it out. Images below 299 pixels are too small for torchvision's auxiliary
+// classifier: its input is then averaged to as many pixels as 299 give. 27,161,264 parameters for
+// 1,000 classes, 3,326,696 of them in the auxiliary classifier. Every layer has a `narrow`th of its
+// filters, a divisor of 16: for quick tests.
+std::unique_ptr<Layer> inception_v3(const Shape& image, std::int64_t classes, std::uint64_t seed,
+                                    std::int64_t narrow = 1);
+
 // Residual nets (He et al., 2016) with torchvision's names: conv1, bn1, layer1.0.conv1, …,
 // layer2.0.downsample.0, …, fc. A shortcut that changes the size is a 1×1 convolution with batch
 // norm. A bottleneck halves the image in its 3×3 convolution ("v1.5"), as in torchvision.

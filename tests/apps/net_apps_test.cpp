@@ -68,7 +68,8 @@ TEST_CASE("net apps: --help shows the shared options and the program's own") {
        {"--dataset", "--depth", "--image-size", "--no-augment", "--batch N", "256",
         "--warmup-epochs N"}},
       {"vgg", {"--dataset", "--depth N=16", "--batch-norm", "--image-size", "--no-augment"}},
-      {"googlenet", {"--image-size", "--loader-threads", "auxiliary", "--batch N", "256"}}};
+      {"googlenet", {"--image-size", "--loader-threads", "auxiliary", "--batch N", "256"}},
+      {"inception", {"--image-size", "Default: 299", "auxiliary", "--batch N", "256"}}};
   for (const auto& each : own) {
     const std::string& app = each.first;
     CAPTURE(app);
@@ -96,6 +97,8 @@ TEST_CASE("net apps: an invalid value is refused with the option's name") {
       {"resnet", {"--depth", "19"}},
       {"resnet", {"--depth", "deep"}},
       {"resnet", {"--dataset", "imagenet"}},
+      {"inception", {"--depth", "3"}},
+      {"inception", {"--image-size", "0"}},
       {"googlenet", {"--depth", "18"}},
       {"googlenet", {"--data", "/no/such/folder"}},
       {"vgg", {"--depth", "18"}},

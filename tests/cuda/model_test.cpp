@@ -180,3 +180,12 @@ TEST_CASE("cuda: model: gradients of GoogLeNet with its auxiliary classifiers") 
       },
       {8, 64, 64, 3}, 20);
 }
+
+TEST_CASE("cuda: model: gradients of Inception-v3 with its auxiliary classifier") {
+  check(
+      Net::residual,
+      [] {
+        return inception_v3({107, 107, 3}, 20, 1, 2);
+      },
+      {8, 107, 107, 3}, 20);
+}

@@ -210,7 +210,21 @@ TEST_CASE("models: GoogLeNet's loss trains its auxiliary classifiers too") {
     }
 }
 
+TEST_CASE("models: Inception-v3's loss trains its auxiliary classifier, also on small images") {
+  for (const std::int64_t pixels : {75, 107}) {
+    const auto model = inception_v3({pixels, pixels, 3}, 5, 1, 16);
+    const ParameterSet set(model->parameters(), cpu_device());
+    Tape tape;
+    tape.begin(Tape::Mode::training);
+    const Var x{random_tensor({2, pixels, pixels, 3}, 1, Dtype::f32, set.device())};
+    const std::vector<std::int32_t> labels = {1, 2};
+    // Throws if a trained parameter is not reached.
+    tape.backward(model->loss(tape, x, Tensor::from(labels, {2}, set.device()), {}), set);
+  }
+}
+
 TEST_CASE("models: small images work") {
+  CHECK(logits(*inception_v3({75, 75, 3}, 7, 1, 16), {75, 75, 3}) == Shape{2, 7});
   CHECK(logits(*googlenet({15, 15, 3}, 7, 1), {15, 15, 3}) == Shape{2, 7});
   CHECK(logits(*cifar_resnet(20, {8, 8, 3}, 10, 1), {8, 8, 3}) == Shape{2, 10});
   CHECK(logits(*resnet(18, {32, 32, 3}, 7, 1), {32, 32, 3}) == Shape{2, 7});
@@ -221,6 +235,9 @@ TEST_CASE("models: small images work") {
 }
 
 TEST_CASE("models: an image that is too small is refused with a message") {
+  CHECK(message_of<UserError>([] {
+          inception_v3({74, 299, 3}, 10, 1);
+        }) == "Inception-v3 needs images of at least 75 x 75 pixels, not 299 x 74");
   CHECK(message_of<UserError>([] {
           googlenet({20, 14, 3}, 10, 1);
         }) == "GoogLeNet needs images of at least 15 x 15 pixels, not 14 x 20");

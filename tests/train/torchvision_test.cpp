@@ -163,3 +163,31 @@ TEST_CASE("torchvision: GoogLeNet gives the same logits and the same loss") {
       model->loss(tape, two_images(45, 62), Tensor::from(classes, {2}, cpu_device()), {});
   CHECK(std::abs(loss.value.item() - 18.872688F) < 1e-4F);
 }
+
+TEST_CASE("torchvision: Inception-v3 has its names and shapes") {
+  CHECK(summary(*inception_v3({299, 299, 3}, 1000, 1)) ==
+        "484 tensors, 27161264 parameters, hash 0xd17fec45915f0072");
+}
+
+TEST_CASE("torchvision: Inception-v3 gives the same logits and the same loss") {
+  // An eighth of the filters, to be quick.
+  const auto model = inception_v3({299, 299, 3}, 5, 1, 8);
+  const auto weights = made_weights(*model);
+  check_logits(*model, 75, 75,
+               {0.12927927F, 0.09697073F, -0.11372521F, 0.10695156F, 0.29067379F, 0.13291456F,
+                0.12154631F, -0.14335224F, 0.16101161F, 0.32911271F});
+  check_logits(*model, 139, 112,
+               {1.2718138F, 0.18590163F, -0.26945117F, 0.11979762F, 0.58535749F, 1.2821989F,
+                0.27406901F, -0.3908737F, 0.039363693F, 0.55271077F});
+  check_logits(*model, 299, 299,
+               {2.2096179F, -0.1142959F, 0.9523477F, -0.8898567F, 0.86458158F, 2.1095114F,
+                -0.10281295F, 1.0336576F, -0.90182072F, 0.77887678F});
+
+  // Of both classifiers, without dropout.
+  const std::vector<std::int32_t> classes = {1, 3};
+  Tape tape;
+  tape.begin(Tape::Mode::inference);
+  const Var loss =
+      model->loss(tape, two_images(299, 299), Tensor::from(classes, {2}, cpu_device()), {});
+  CHECK(std::abs(loss.value.item() - 3.5206242F) < 1e-5F);
+}

@@ -74,6 +74,40 @@ def narrow_vgg(depth, batch_norm):
     return net
 
 
+def narrow_inception():
+    """Inception-v3 with an eighth of the filters and 5 classes."""
+    blocks = torchvision.models.inception
+
+    def narrow(inputs, outputs, **how):
+        return blocks.BasicConv2d(inputs if inputs == 3 else inputs // 8, outputs // 8, **how)
+
+    def narrow_block(block):
+        return lambda *sizes, **how: block(*sizes, conv_block=narrow, **how)
+
+    def auxiliary(inputs, classes):
+        block = blocks.InceptionAux(inputs, classes, conv_block=narrow)
+        block.fc = torch.nn.Linear(768 // 8, classes)
+        return block
+
+    names = "InceptionA", "InceptionB", "InceptionC", "InceptionD", "InceptionE"
+    net = blocks.Inception3(
+        num_classes=5, init_weights=False,
+        inception_blocks=[narrow] + [narrow_block(getattr(blocks, name)) for name in names] + [auxiliary])
+    net.fc = torch.nn.Linear(2048 // 8, 5)
+    return net
+
+
+def print_inception_loss(size):
+    """The sum of the two losses for the labels 1 and 3, without dropout."""
+    net = set_values(narrow_inception())
+    inputs = []
+    net.Mixed_6e.register_forward_hook(lambda m, i, output: inputs.append(output))
+    with torch.no_grad():
+        logits = [net(images(size)), net.AuxLogits(inputs[0])]
+    losses = [torch.nn.functional.cross_entropy(x, torch.tensor([1, 3])).item() for x in logits]
+    print(f"inception {size}: loss {losses[0] + 0.4 * losses[1]:.8g} of {losses}")
+
+
 def print_googlenet_loss(size):
     """The sum of the three losses for the labels 1 and 3, without dropout."""
     net = set_values(torchvision.models.googlenet(num_classes=5, init_weights=False))
@@ -97,6 +131,10 @@ def main():
     print_names(torchvision.models.googlenet(init_weights=False), "googlenet")
     print_logits(torchvision.models.googlenet(num_classes=5, init_weights=False), "googlenet", (45, 62))
     print_googlenet_loss((45, 62))
+    print_names(torchvision.models.inception_v3(init_weights=False), "inception_v3")
+    for size in (75, 75), (139, 112), (299, 299):
+        print_logits(narrow_inception(), "inception_v3", size)
+    print_inception_loss((299, 299))
 
 
 if __name__ == "__main__":
