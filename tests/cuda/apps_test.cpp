@@ -74,7 +74,7 @@ TEST_CASE("cuda: apps: every program trains on the GPU as on the CPU") {
   check("resnet", {"--image-size", "64", "--depth", "18", "--batch", "16"});
   check("alexnet", {"--image-size", "64", "--batch", "16"});
   check("googlenet", {"--image-size", "64", "--batch", "16"});
-  check("inception", {"--image-size", "80", "--batch", "16"});
+  check("inception", {"--image-size", "112", "--batch", "16"});
   check("vgg", {"--dataset", "cifar10", "--depth", "11", "--batch", "16"});
   check("alexnet", {"--variant", "classic", "--image-size", "64", "--batch", "16"});
 }
