@@ -1,6 +1,9 @@
 // Whole nets: the loss and every parameter's gradient on the GPU compared with the CPU's, for the
 // same weights, images and random numbers.
 #include "layers/models/models.h"
+
+#include <limits>
+
 #include "tests/cuda/compare.h"
 
 using namespace tandem;
@@ -17,20 +20,27 @@ using Make = std::function<std::unique_ptr<Layer>()>;
 // the gradient by the root of that share: 1e-6 becomes 1e-3. Every batch norm passes it on and
 // every layer adds its own, so that deep nets with random weights are much further apart than plain
 // ones. (About 1.5 times what rounding every result on the CPU comes to.)
+//
+// Nets of many branches and maxima are the furthest apart: on the CPU, rounding the weights to fp32
+// changes gradients of Inception-v3 by up to 8%, and rounding them to tf32 by more than their norm.
+// So in tf32 and bf16 only their loss is compared.
 struct Tolerance {
   double loss, gradient;
   double cosine;  // of parameters that have more than 100 elements
 };
-enum class Net { plain, residual };
+enum class Net { plain, residual, branching };
 Tolerance tolerance(Precision precision, Net net) {
-  const bool plain = net == Net::plain;
+  constexpr double kAny = std::numeric_limits<double>::infinity();
+  const auto choose = [&](Tolerance plain, Tolerance residual, Tolerance branching) {
+    return net == Net::plain ? plain : net == Net::residual ? residual : branching;
+  };
   switch (precision) {
     case Precision::fp32:
-      return plain ? Tolerance{1e-5, 5e-3, 0.9999} : Tolerance{1e-4, 3e-2, 0.999};
+      return choose({1e-5, 5e-3, 0.9999}, {1e-4, 3e-2, 0.999}, {1e-4, 0.12, 0.996});
     case Precision::tf32:
-      return plain ? Tolerance{1e-3, 0.1, 0.99} : Tolerance{1e-3, 0.3, 0.98};
+      return choose({1e-3, 0.1, 0.99}, {1e-3, 0.3, 0.98}, {1e-2, kAny, -1});
     case Precision::bf16:
-      return plain ? Tolerance{5e-3, 0.3, 0.97} : Tolerance{2e-2, 0.85, 0.85};
+      return choose({5e-3, 0.3, 0.97}, {2e-2, 0.85, 0.85}, {5e-2, kAny, -1});
   }
   return {};
 }
@@ -174,7 +184,7 @@ TEST_CASE("cuda: model: gradients of VGG-11") {
 
 TEST_CASE("cuda: model: gradients of GoogLeNet with its auxiliary classifiers") {
   check(
-      Net::residual,
+      Net::branching,
       [] {
         return googlenet({64, 64, 3}, 20, 1);
       },
@@ -183,7 +193,7 @@ TEST_CASE("cuda: model: gradients of GoogLeNet with its auxiliary classifiers") 
 
 TEST_CASE("cuda: model: gradients of Inception-v3 with its auxiliary classifier") {
   check(
-      Net::residual,
+      Net::branching,
       [] {
         return inception_v3({107, 107, 3}, 20, 1, 2);
       },
