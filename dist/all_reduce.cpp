@@ -33,8 +33,10 @@ void AllReduce::sum(Staging& values) {
 std::unique_ptr<AllReduce> make_all_reduce(const AllReduce::Group& group, const BlockRange& range) {
   // For two ranks and few blocks the ring is faster: 2 messages in sequence instead of 3.
   const bool short_pair = group.ranks == 2 && range.blocks() <= 4;
+  // What is copied should stay in the L2 cache until it is added.
+  const std::size_t stretch = group.transport.reads_in_place() ? 2 << 20 : 256 << 10;
   if (group.transport.on_one_node() && !short_pair)
-    return std::make_unique<SameNodeAllReduce>(group, range);
+    return std::make_unique<SameNodeAllReduce>(group, range, stretch);
   return std::make_unique<RingAllReduce>(group, range);
 }
 

@@ -25,7 +25,7 @@ namespace tandem {
 class SameNodeAllReduce : public AllReduce {
  public:
   // In each part, a rank adds up about `stretch` bytes.
-  SameNodeAllReduce(const Group& group, const BlockRange& range, std::size_t stretch = 2 << 20);
+  SameNodeAllReduce(const Group& group, const BlockRange& range, std::size_t stretch);
 
   const std::vector<Segment>& segments() const override { return segments_; }
 

@@ -56,6 +56,7 @@ class ThreadsTransport : public Transport {
   int node(int) const override { return 0; }
   std::size_t bytes_in_flight() const override { return network_.bytes_in_flight_; }
   bool on_one_node() const override { return true; }
+  bool reads_in_place() const override { return true; }
 
   Request begin_send(int to, Tag tag, std::span<const std::byte> bytes) override {
     // The sender's memory is never written.

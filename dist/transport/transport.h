@@ -105,6 +105,8 @@ class Transport {
   virtual Request receive_in_place(int from, Tag tag, std::span<std::byte> bytes) {
     return receive(from, tag, bytes);
   }
+  // Whether it does stay there.
+  virtual bool reads_in_place() const { return false; }
 
   // Waits until one of the requests is done, until `time` or for wake(). Returns whether one is
   // done. Empty requests count as done.
