@@ -1,17 +1,20 @@
 #include "speedup/palette.h"
 
-#include <algorithm>
 #include <array>
 #include <utility>
+#include <vector>
 
 #include "speedup/results.h"
 
 namespace tandem {
 namespace {
 
-constexpr std::array<std::string_view, 10> kAlgorithms = {
-    kGrey,     "#0072b2", "#56b4e9", "#009e73", "#e69f00", "#d55e00", "#cc79a7",  // Okabe and Ito
-    "#aa4499", "#999933", "#882255"};                                             // Tol
+// Of the rows that every table has, by Okabe and Ito.
+constexpr std::array<std::string_view, 7> kRowColours = {kGrey,     "#0072b2", "#56b4e9", "#009e73",
+                                                         "#e69f00", "#d55e00", "#cc79a7"};
+// Of other algorithms, by Tol. Rows that differ only in compression share a colour.
+constexpr std::array<std::string_view, 8> kOtherColours = {
+    "#aa4499", "#999933", "#882255", "#44aa99", "#cc6677", "#117733", "#ddaa33", "#6699cc"};
 
 constexpr std::pair<std::string_view, std::string_view> kActivities[] = {
     {"compute", "#4477aa"},  {"data", "#ccbb44"},       {"forward", "#66ccee"},
@@ -21,10 +24,16 @@ constexpr std::pair<std::string_view, std::string_view> kActivities[] = {
 }  // namespace
 
 std::string algorithm_colour(std::string_view name) {
-  const auto& all = all_algorithms();
-  const auto found = std::ranges::find(all, name, &Algorithm::name);
-  const auto index = static_cast<std::size_t>(found - all.begin());
-  return std::string(index < kAlgorithms.size() ? kAlgorithms[index] : kGrey);
+  std::size_t rows = 0;
+  std::vector<std::string> others;
+  for (const Algorithm& a : all_algorithms()) {
+    if (!a.by_default && (others.empty() || others.back() != a.algo)) others.push_back(a.algo);
+    if (a.name == name)
+      return std::string(a.by_default ? kRowColours[rows % kRowColours.size()]
+                                      : kOtherColours[(others.size() - 1) % kOtherColours.size()]);
+    rows += a.by_default;
+  }
+  return std::string(kGrey);
 }
 
 std::string activity_colour(std::string_view what) {

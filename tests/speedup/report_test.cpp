@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <set>
 #include <sstream>
 
@@ -269,6 +270,11 @@ TEST_CASE("report: it is complete, escaped and self-contained") {
   CHECK(count(html, "class=\"best\"") == 4);
   CHECK(count(html, "2.0–3.2×") == 2);
   // The numbers of the other tables, in the same words.
+  std::string cells = html;
+  for (const char* begin : {"<td>", "<td class=\"begin\">"})
+    for (std::size_t at = 0; (at = cells.find(begin, at)) != std::string::npos;)
+      cells.erase(at, std::string(begin).size());
+  const std::string all_markdown = to_markdown(results);
   for (const Cell& cell : results.cells) {
     if (!cell.done()) continue;
     std::string row, markdown = "|";
@@ -276,12 +282,8 @@ TEST_CASE("report: it is complete, escaped and self-contained") {
       row += column.value(cell) + "</td>";
       markdown += fmt::format(" {} |", column.value(cell));
     }
-    std::string cells = html;
-    for (const char* begin : {"<td>", "<td class=\"begin\">"})
-      for (std::size_t at; (at = cells.find(begin)) != std::string::npos;)
-        cells.erase(at, std::string(begin).size());
     CHECK(count(cells, row) > 0);
-    CHECK(count(to_markdown(results), markdown) > 0);
+    CHECK(count(all_markdown, markdown) > 0);
   }
   CHECK(count(html, "is missing: drawing it") == figures_of(results).size());
   for (const char* loads : {"src=", "href=\"http", "url(http", "@import", "<link"})
@@ -360,4 +362,18 @@ TEST_CASE("report: figures are drawn and a browser shows them") {
   CHECK(count(result.out, "data-seen=\"" + figures + ", 2 images, fits\"") == 1);
   CHECK(count(result.err, "CONSOLE") == 0);
   CHECK(fs::exists(folder / "page.png"));
+}
+
+TEST_CASE("palette: rows that every table has differ in colour, and other algorithms from them") {
+  std::map<std::string, std::string> algo_of;  // by colour
+  std::set<std::string> rows;
+  for (const Algorithm& a : all_algorithms()) {
+    CAPTURE(a.name);
+    const std::string colour = algorithm_colour(a.name);
+    if (a.by_default) CHECK(rows.insert(colour).second);
+    CHECK(algo_of.try_emplace(colour, a.algo).first->second == a.algo);
+  }
+  CHECK(algorithm_colour("PS-Sync") == kGrey);
+  CHECK(algorithm_colour("Pipe-SGD") == "#e69f00");
+  CHECK(algorithm_colour("Magic") == kGrey);
 }
