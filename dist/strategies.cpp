@@ -28,9 +28,9 @@ std::unique_ptr<Server> make_parameter_server(const StrategyContext& c) {
 
 // ---- which gradients are sent together
 
-template <Groups (*groups)(const Layers&, const SumCost&, const StrategyContext&), bool measures>
+template <Merging merging>
 std::unique_ptr<Strategy> make_overlap(const StrategyContext& context) {
-  return std::make_unique<Overlap>(context, Merging{groups, measures});
+  return std::make_unique<Overlap>(context, merging);
 }
 
 Groups wfbp(const Layers& layers, const SumCost&, const StrategyContext&) {
@@ -95,15 +95,21 @@ std::vector<StrategyInfo> make_table() {
        .make = make<DSync>,
        .predict = predict_d_sync,
        .rows = {.label = "D-Sync"}},
+      {.name = "sync-easgd",
+       .help = "the same as d-sync, by the name that MG-WFBP's paper uses",
+       .family = Family::synchronous,
+       .make = make<DSync>,
+       .predict = predict_d_sync,
+       .rows = {.label = "Sync-EASGD", .by_default = false}},
       {.name = "wfbp",
        .help = "an all-reduce per tensor, during backward",
        .family = Family::synchronous,
-       .make = make_overlap<wfbp, false>,
+       .make = make_overlap<wfbp>,
        .rows = {.label = "WFBP", .by_default = false}},
       {.name = "buckets",
        .help = "an all-reduce per bucket of fixed size, during backward",
        .family = Family::synchronous,
-       .make = make_overlap<buckets, false>,
+       .make = make_overlap<buckets>,
        .options = {{.name = "--bucket-mb",
                     .value_name = "N",
                     .help = "size of a bucket in MB; the last one may be smaller",
@@ -114,12 +120,12 @@ std::vector<StrategyInfo> make_table() {
       {.name = "mg-wfbp",
        .help = "as wfbp, with tensors merged by Theorem 1 of MG-WFBP",
        .family = Family::synchronous,
-       .make = make_overlap<mg_wfbp, true>,
+       .make = make_overlap<mg_wfbp>,
        .rows = {.label = "MG-WFBP", .by_default = false}},
       {.name = "merge",
        .help = "as wfbp, with tensors merged for the shortest time",
        .family = Family::synchronous,
-       .make = make_overlap<merge, true>,
+       .make = make_overlap<merge>,
        .rows = {.label = "Merge", .by_default = false}},
       {.name = "p3",
        .help = "slices by priority; the next forward waits layer by layer",

@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,13 @@ enum class GradientScale {
   local_batch,   // each worker has the gradient of the mean loss of its own samples
 };
 
+// How a worker communicates, if that is decided while it runs.
+struct CommunicationPlan {
+  std::string text;                    // in a few words for the user; empty: none, or not yet
+  std::vector<std::int64_t> elements;  // of each message, in the order of sending
+  std::optional<double> predicted_s;   // of an iteration
+};
+
 class Strategy : public Hooks {
  public:
   virtual GradientScale gradient_scale() const { return GradientScale::global_batch; }
@@ -59,9 +67,7 @@ class Strategy : public Hooks {
   virtual void after_test() {}
   virtual void finish() {}
 
-  // How this worker communicates, in a few words for the user; empty if there is nothing to say, or
-  // not yet.
-  virtual std::string plan() const { return {}; }
+  virtual CommunicationPlan plan() const { return {}; }
 
   // Saves or loads the strategy's state between two iterations, such as sums that are not applied
   // yet (tensor/state.h). The weights and momenta are saved elsewhere. Waits for communication in

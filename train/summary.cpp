@@ -153,8 +153,24 @@ ModelInput Summary::model() const {
 
 std::optional<double> Summary::predicted_s() const {
   if (iterations == 0) return {};
-  return predicted_iteration(model());
+  const auto by_model = predicted_iteration(model());
+  return by_model ? by_model : plan.predicted_s;
 }
+
+namespace {
+
+// The messages in the order of sending.
+Json plan_json(const Summary& s) {
+  if (s.plan.elements.empty()) return nullptr;
+  const auto compressor = make_compressor(s.options.compress);
+  std::vector<std::size_t> bytes;
+  for (const std::int64_t elements : s.plan.elements) bytes.push_back(compressor->bytes(elements));
+  return {{"messages", bytes.size()},
+          {"bytes", bytes},
+          {"predicted_ms", s.plan.predicted_s ? Json(1e3 * *s.plan.predicted_s) : Json()}};
+}
+
+}  // namespace
 
 std::string to_json(const Summary& s) {
   const auto workers = workers_of(s);
@@ -182,6 +198,7 @@ std::string to_json(const Summary& s) {
                        {"gamma_s_per_byte", s.network.gamma},
                        {"sync_s", s.network.sync}}},
                      {"model", model_json(s.model())},
+                     {"plan", plan_json(s)},
                      {"train_loss", s.train_loss},
                      {"objective", s.objective ? Json(*s.objective) : Json(nullptr)},
                      {"test_accuracy", s.test_accuracy},

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "dist/strategy.h"
 #include "dist/timing/model.h"
 #include "dist/timing/rank_report.h"
 #include "train/options.h"
@@ -26,6 +27,7 @@ struct Summary {
   std::vector<RankReport> ranks;     // workers, then servers; times without cold iterations
   NetworkCost network;               // measured before training; zero for a single worker
   std::int64_t gradient_count = 0;   // elements of the flat gradient
+  CommunicationPlan plan;            // of worker 0
   double train_loss = 0;             // mean over the iterations between the last two tests
   double test_accuracy = 0;
   std::optional<double> objective;  // the loss over the whole training set, with --objective
@@ -37,7 +39,8 @@ struct Summary {
   std::vector<double> timed_ms() const;
   double mean_ms() const;
   double samples_per_s() const;
-  // The timing model's prediction for an iteration, if it has one, and its inputs.
+  // The prediction for an iteration, by the algorithm's timing model or else by its plan, and the
+  // model's input.
   std::optional<double> predicted_s() const;
   ModelInput model() const;
 };

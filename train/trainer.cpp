@@ -94,8 +94,9 @@ class Training {
 
   // Once, as soon as there is one.
   void say_plan() {
-    if (plan_.empty() && !(plan_ = worker_.strategy().plan()).empty())
-      progress_.note(fmt::format("plan: {}\n", plan_));
+    if (!summary_.plan.text.empty()) return;
+    summary_.plan = worker_.strategy().plan();
+    if (!summary_.plan.text.empty()) progress_.note(fmt::format("plan: {}\n", summary_.plan.text));
   }
 
   // Makes the outstanding updates. Their time belongs to no iteration.
@@ -162,7 +163,6 @@ class Training {
   RunAhead ahead_;
   Evaluation evaluation_;
   Progress progress_;
-  std::string plan_;            // that was said
   std::vector<double> losses_;  // this worker's parts, since the last test
   Clock::time_point last_;      // when the previous iteration was done
   bool resumes_ = true;         // something other than iterations has run since

@@ -74,7 +74,10 @@ SumCost measure_sum_cost(const StrategyContext& c) {
     times.push_back({static_cast<double>(count) * sizeof(float),
                      time_of_sum(c, sum, gradients.view(0, {count}))});
   }
-  return fit(times);
+  SumCost cost = fit(times);
+  GradientSum all(c);
+  cost.all = time_of_sum(c, all, gradients);
+  return cost;
 }
 
 }  // namespace tandem

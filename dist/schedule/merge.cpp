@@ -80,7 +80,8 @@ Groups optimal(const Layers& layers, const SumCost& cost) {
   Groups groups;
   for (std::size_t j = n; j > 0; j = first[j]) groups.push_back(j - first[j]);
   std::ranges::reverse(groups);
-  return groups;
+  const Groups one = all_together(layers);
+  return finish_time(layers, one, cost) <= finish_time(layers, groups, cost) ? one : groups;
 }
 
 double finish_time(const Layers& layers, const Groups& groups, const SumCost& cost) {
@@ -93,7 +94,8 @@ double finish_time(const Layers& layers, const Groups& groups, const SumCost& co
       bytes += layers[i].bytes;
       ready = std::max(ready, layers[i].ready);
     }
-    done = std::max(done, ready) + cost(bytes);
+    const bool all = groups.size() == 1 && cost.all > 0;
+    done = std::max(done, ready) + (all ? cost.all : cost(bytes));
   }
   require(i == layers.size(), "the groups have {} layers of {}", i, layers.size());
   return done;
@@ -113,10 +115,11 @@ SumCost fit(const std::vector<SumTime>& times) {
     return off;
   };
   const auto best_b = [&](double a) {
-    return smallest(0, per_byte, [&](double b) { return largest({a, b}); });
+    return smallest(0, per_byte, [&](double b) { return largest({.a = a, .b = b}); });
   };
-  const double a = smallest(0, most, [&](double at) { return largest({at, best_b(at)}); });
-  return {a, best_b(a)};
+  const double a =
+      smallest(0, most, [&](double at) { return largest({.a = at, .b = best_b(at)}); });
+  return {.a = a, .b = best_b(a)};
 }
 
 }  // namespace tandem

@@ -26,6 +26,9 @@ using Layers = std::vector<Layer>;  // in the order in which they become ready
 // The time of an all-reduce of M bytes: a + bM.
 struct SumCost {
   double a = 0, b = 0;  // seconds, seconds per byte
+  // Of a sum of all layers in one message, which hides its latencies and takes less than a + bM;
+  // 0: not known.
+  double all = 0;
   double operator()(double bytes) const { return a + b * bytes; }
 };
 

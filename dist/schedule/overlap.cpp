@@ -26,7 +26,7 @@ void broadcast_groups(Communication& communication, int workers, Groups& groups)
 
 }  // namespace
 
-Overlap::Overlap(const StrategyContext& context, const Merging& merging)
+Overlap::Overlap(const StrategyContext& context, Merging merging)
     : c_(context), merging_(merging), times_(context.communication) {
   const BlockRange whole{.count = c_.parameters.values().count()};
   buckets_.push_back({{c_, whole, false}, whole, nullptr});
@@ -36,7 +36,7 @@ void Overlap::before_step(std::int64_t t) {
   t_ = t;
   ++step_;
   parameters_ready_ = stages_ready_ = buckets_started_ = 0;
-  measures_ = merging_.measures && step_ >= kFirstMeasured && step_ <= kLastMeasured;
+  measures_ = step_ >= kFirstMeasured && step_ <= kLastMeasured;
   times_.begin_step();
 }
 
@@ -85,44 +85,42 @@ void Overlap::after_backward(std::int64_t t) {
   }
   if (measures_) times_.end_step();
   if (step_ == 1) stages_ = stages_of(c_.parameters, order_);
-  if (step_ == (merging_.measures ? kLastMeasured : 1)) make_plan();
+  if (step_ == kLastMeasured) make_plan();
 }
 
 // All workers have the same stages and the same means. The first worker decides, because arithmetic
 // may differ between machines.
 void Overlap::make_plan() {
   const Spans::Scope span(c_.spans, SpanKind::wait);
+  const std::vector<double> ready = times_.of_all(c_.workers);
   Layers layers;
-  for (const Stage& stage : stages_)
-    layers.push_back({.bytes = static_cast<double>(stage.range.count) * sizeof(float)});
-  SumCost cost;
-  if (merging_.measures) {
-    const std::vector<double> ready = times_.of_all(c_.workers);
-    for (std::size_t i = 0; i < layers.size(); ++i) layers[i].ready = ready[i];
-    cost = measure_sum_cost(c_);
-  }
-  Groups groups = merging_.groups(layers, cost, c_);
+  for (std::size_t i = 0; i < stages_.size(); ++i)
+    layers.push_back({ready[i], static_cast<double>(stages_[i].range.count) * sizeof(float)});
+  const SumCost cost = measure_sum_cost(c_);
+  Groups groups = merging_(layers, cost, c_);
   broadcast_groups(c_.communication, c_.workers, groups);
-  plan_ = text_of(layers, groups, cost);
   cut(groups);
+  plan_ = plan_of(layers, groups, cost);
 }
 
 // Predictions include the update of the last message. The other updates overlap communication.
-std::string Overlap::text_of(const Layers& layers, const Groups& groups,
-                             const SumCost& cost) const {
-  std::string text = fmt::format("{} message{}", groups.size(), groups.size() == 1 ? "" : "s");
-  if (!merging_.measures) return text;
-  const auto predicted_ms = [&](const Groups& by) {
+CommunicationPlan Overlap::plan_of(const Layers& layers, const Groups& groups,
+                                   const SumCost& cost) const {
+  const auto predicted_s = [&](const Groups& by) {
     double last = 0, all = 0;
     for (std::size_t i = 0; i < layers.size(); ++i) {
       all += layers[i].bytes;
       if (i >= layers.size() - by.back()) last += layers[i].bytes;
     }
-    return 1e3 * (finish_time(layers, by, cost) + update_s_ * last / all);
+    return finish_time(layers, by, cost) + update_s_ * last / all;
   };
-  return fmt::format("{}, {:.1f} ms predicted (1 message {:.1f}, per tensor {:.1f})", text,
-                     predicted_ms(groups), predicted_ms(all_together(layers)),
-                     predicted_ms(each_alone(layers)));
+  CommunicationPlan plan{.predicted_s = predicted_s(groups)};
+  for (const Bucket& bucket : buckets_) plan.elements.push_back(bucket.range.count);
+  plan.text =
+      fmt::format("{} message{}, {:.1f} ms predicted (1 message {:.1f}, per tensor {:.1f})",
+                  groups.size(), groups.size() == 1 ? "" : "s", 1e3 * *plan.predicted_s,
+                  1e3 * predicted_s(all_together(layers)), 1e3 * predicted_s(each_alone(layers)));
+  return plan;
 }
 
 void Overlap::cut(const Groups& groups) {

@@ -8,6 +8,7 @@
 //
 // The buckets depend on the order in which backward finishes the parameters, and those of mg-wfbp
 // and merge on measured times, too. So the first iterations have a single bucket, as d-sync has.
+// All four algorithms measure, in order to predict the time of an iteration.
 #pragma once
 
 #include <deque>
@@ -23,20 +24,19 @@
 
 namespace tandem {
 
-struct Merging {
-  Groups (*groups)(const Layers& layers, const SumCost& cost, const StrategyContext& context);
-  bool measures = false;  // if not, the costs and Layer::ready are 0
-};
+// Which layers are sent together.
+using Merging = Groups (*)(const Layers& layers, const SumCost& cost,
+                           const StrategyContext& context);
 
 class Overlap : public Strategy {
  public:
-  Overlap(const StrategyContext& context, const Merging& merging);
+  Overlap(const StrategyContext& context, Merging merging);
 
   void before_step(std::int64_t t) override;
   void on_grad_ready(Parameter& parameter) override;
   bool wants_ready_events() const override { return true; }
   void after_backward(std::int64_t t) override;
-  std::string plan() const override { return plan_; }
+  CommunicationPlan plan() const override { return plan_; }
 
  private:
   struct Bucket {
@@ -47,7 +47,7 @@ class Overlap : public Strategy {
 
   void start_next(const EventPtr& ready);
   void make_plan();
-  std::string text_of(const Layers& layers, const Groups& groups, const SumCost& cost) const;
+  CommunicationPlan plan_of(const Layers& layers, const Groups& groups, const SumCost& cost) const;
   void cut(const Groups& groups);
 
   StrategyContext c_;
@@ -64,7 +64,7 @@ class Overlap : public Strategy {
 
   ReadyTimes times_;
   double update_s_ = 0;  // of the last iteration that was measured
-  std::string plan_;
+  CommunicationPlan plan_;
 };
 
 }  // namespace tandem

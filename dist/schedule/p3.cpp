@@ -92,7 +92,8 @@ void P3::learn() {
       if (overlap(stages_[stage].range, *parameter))
         stages_of_parameter_[static_cast<std::size_t>(parameter->index)].push_back(stage);
   updates_.resize(stages_.size());
-  plan_ = fmt::format("{} slices of {} tensors", slices.size(), ready_.size());
+  plan_.text = fmt::format("{} slices of {} tensors", slices.size(), ready_.size());
+  for (const Slice& slice : slices) plan_.elements.push_back(slice.range.count);
   whole_.reset();
   sums_ = std::make_unique<DirectSum>(c_, stages_, slices);
 }

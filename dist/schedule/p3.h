@@ -33,7 +33,7 @@ class P3 : public Strategy {
   void settle() override;
   void before_test() override { apply_all(); }
   void finish() override { apply_all(); }
-  std::string plan() const override { return plan_; }
+  CommunicationPlan plan() const override { return plan_; }
   void visit(State& state) override;
 
  private:
@@ -63,8 +63,8 @@ class P3 : public Strategy {
   std::vector<Update> updates_;  // by stage
   // Loaded: an iteration whose sum is in the flat gradient and not applied. 0: none.
   std::int64_t not_applied_ = 0;
-  int communicating_ = 0;        // iterations with messages under way
-  std::string plan_;
+  int communicating_ = 0;  // iterations with messages under way
+  CommunicationPlan plan_;
 };
 
 }  // namespace tandem
