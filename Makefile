@@ -5,6 +5,7 @@
 #   CUDA=0|1                 with the CUDA backend; default 1 if nvcc and a GPU are found, 0 with SAN
 #   CUDA_ARCH=80,90          GPU architectures to build for; newer GPUs compile the last one at startup
 #   WERROR=1                 warnings are errors
+#   PCH=0|1                  compile common headers once; default 1 with g++
 #   ARCH=…                   -march on x86-64 (default native), -mcpu elsewhere (default none)
 #   CXX=clang++              g++ 12 or newer, clang 14 or newer
 #   MPI=0|1                  with MPI; default 1 if it is found, 0 with SAN=thread
@@ -27,11 +28,12 @@ san_list := $(subst $(comma), ,$(SAN))
 ifneq ($(filter-out address undefined thread,$(san_list)),)
 $(error SAN=$(SAN): choose from address, undefined, thread, separated by commas)
 endif
-ifneq ($(filter-out 0 1,$(DEBUG) $(CUDA) $(MPI) $(WERROR)),)
-$(error DEBUG, CUDA, MPI and WERROR take 0 or 1)
+ifneq ($(filter-out 0 1,$(DEBUG) $(CUDA) $(MPI) $(WERROR) $(PCH)),)
+$(error DEBUG, CUDA, MPI, WERROR and PCH take 0 or 1)
 endif
 DEBUG ?= 0
 WERROR ?= 0
+PCH ?= $(if $(findstring clang,$(shell $(CXX) --version)),0,1)
 variant := $(if $(filter 1,$(DEBUG)),/debug)$(if $(SAN),/san-$(subst $(comma),-,$(SAN)))
 BUILD := build$(variant)
 
@@ -109,6 +111,9 @@ object = $(patsubst %,$(BUILD)/obj/%.o,$(basename $(1)))
 programs := $(addprefix $(BUILD)/,$(apps))
 objects := $(call object,$(lib_src) $(test_src) $(cuda_test_src) $(wildcard data/tools/*.cpp)) $(apps:%=$(BUILD)/obj/apps/%/main.o)
 
+# These rooms do no mathematics, so they are compiled quickly rather than for speed.
+quick := $(foreach room,train speedup apps tests,$(BUILD)/obj/$(room)/%.o)
+
 # ---- building ------------------------------------------------------------------------------------
 .PHONY: all tests tests-gpu detected
 all: $(programs)
@@ -155,10 +160,23 @@ endef
 $(BUILD)/tandem.pc: $(BUILD)/link_flags $(BUILD)/flags Makefile
 	$(file >$@,$(pkg_config))
 
-$(BUILD)/obj/%.o: %.cpp $(BUILD)/flags | detected
+# Headers compiled once (base/precompiled.h), for each of the two ways to optimise.
+ifeq ($(PCH),1)
+precompiled := $(foreach way,fast quick,$(BUILD)/precompiled/$(way)/precompiled.h.gch)
+pch = -fpch-preprocess -include $(BUILD)/precompiled/fast/precompiled.h
+$(quick): private pch = -fpch-preprocess -include $(BUILD)/precompiled/quick/precompiled.h
+export CCACHE_SLOPPINESS ?= pch_defines,time_macros
+endif
+$(BUILD)/obj/%.o: %.cpp $(BUILD)/flags | detected $(precompiled)
 	@mkdir -p $(@D)
 	@echo "  c++   $<"
-	@$(CXX) $(cpp_flags) $(cxx_flags) -c -o $@ $<
+	@$(CXX) $(cpp_flags) $(cxx_flags) $(pch) -c -o $@ $<
+$(precompiled): base/precompiled.h $(BUILD)/flags | detected
+	@mkdir -p $(@D)
+	@echo "  c++   $< ($(notdir $(@D)))"
+	@cp $< $(@:.gch=)
+	@$(CXX) $(filter-out -MMD,$(cpp_flags)) $(cxx_flags) -MD -MF $(@:.h.gch=.d) -MT $@ -x c++-header -o $@ $<
+$(BUILD)/precompiled/quick/precompiled.h.gch: private cxx_flags += $(quick_flags)
 # nvcc compiles only the kernels, which include no other part of Tandem. Host code is ordinary C++.
 $(BUILD)/obj/%.o: %.cu $(BUILD)/nvcc_flags | detected
 	@mkdir -p $(@D)
@@ -169,8 +187,7 @@ $(BUILD)/obj/tensor/cuda/%.o $(BUILD)/obj/tests/cuda/%.o: private cpp_flags += $
 # registers: optimised, and without checks of stack variables.
 $(BUILD)/obj/tensor/cpu/panels.o: private cxx_flags += -ffp-contract=fast \
   $(if $(SAN),-O3 $(if $(findstring clang,$(CXX)),,--param asan-stack=0))
-# These rooms do no mathematics, so they are compiled quickly rather than for speed.
-$(foreach room,train speedup apps tests,$(BUILD)/obj/$(room)/%.o): private cxx_flags += $(quick_flags)
+$(quick): private cxx_flags += $(quick_flags)
 $(BUILD)/obj/dist/transport/mpi_transport.o: private cpp_flags += $(mpi_cpp_flags)
 $(BUILD)/obj/tests/apps/mpi_test.o $(BUILD)/obj/tests/docs/commands_test.o: private cpp_flags += -DTANDEM_MPIEXEC='"$(MPIEXEC)"'
 
@@ -215,7 +232,7 @@ ifeq ($(CUDA),1)
 	  { echo "there is nvcc but not cuDNN (cudnn.h): install it, or build with CUDA=0" >&2; exit 2; }
 endif
 
--include $(objects:.o=.d)
+-include $(objects:.o=.d) $(precompiled:.h.gch=.d)
 
 # ---- for people ----------------------------------------------------------------------------------
 .PHONY: deps demo check test bench data format format-check clean help

@@ -147,7 +147,7 @@ TEST_CASE("decode: JPEG tables that would overflow stb_image's, or are missing, 
     return complaint(jpeg_file({.colours = grey, .tables = more + FlatJpeg::huffman()}));
   };
   const std::string broken = cannot + "one of its Huffman tables is broken";
-  const std::string long_codes = std::string(8, '\0') + std::string(8, '\x40');  // 8 times 64
+  const std::string long_codes = std::string(8, '\0').append(8, '\x40');  // 8 times 64
   CHECK(tables(huffman_table(0, long_codes, std::string(512, 'v'))) == broken);
   CHECK(tables(huffman_table(1, std::string(16, '\xff'), std::string(4080, 'v'))) == broken);
   CHECK(tables(huffman_table(0, std::string(3, '\x01'), "vv")) == broken);  // a value is missing

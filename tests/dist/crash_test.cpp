@@ -62,14 +62,6 @@ void crash_in_malloc() {
   std::free(behind);
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kOwnMalloc = true;
-#elif defined(__has_feature)
-constexpr bool kOwnMalloc = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-constexpr bool kOwnMalloc = false;
-#endif
-
 // A program that trains for long, and has begun.
 class Training {
  public:
@@ -93,11 +85,11 @@ class Training {
 
 }  // namespace
 
-TEST_CASE("crash: a segfault inside malloc ends the process at once" * doctest::skip(kOwnMalloc)) {
+TEST_CASE("crash: a segfault inside malloc ends the process at once" * doctest::skip(kSanitized)) {
   CHECK(signal_that_ends(crash_in_malloc) == SIGSEGV);
 }
 
-TEST_CASE("crash: every fatal signal ends the process" * doctest::skip(kOwnMalloc)) {
+TEST_CASE("crash: every fatal signal ends the process" * doctest::skip(kSanitized)) {
   // SIGHUP has its own case: nohup may have started the tests.
   for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) {
     CAPTURE(signal);

@@ -3,9 +3,11 @@
 
 #include "data/synthetic.h"
 #include "layers/models/models.h"
+#include "tests/support.h"
 #include "train/trainer.h"
 
 using namespace tandem;
+using namespace tandem::test;
 
 namespace {
 
@@ -52,7 +54,9 @@ TEST_CASE("training: the CIFAR net learns digits to 80% in 90 iterations") {
   CHECK_MESSAGE(s.test_accuracy > 0.8, s.test_accuracy);
 }
 
-TEST_CASE("training: a residual net learns digits to 80%, by two workers with delayed gradients") {
+// Too slow with sanitizers, which see the same code in other tests.
+TEST_CASE("training: a residual net learns digits to 80%, by two workers with delayed gradients" *
+          doctest::skip(kSanitized)) {
   TrainOptions o;
   o.iterations = 120;
   o.lr = 0.02;
