@@ -283,7 +283,8 @@ their sum is the mean.</dd>
 part of other.</dd>
 <dt>predicted</dt><dd>The iteration time computed from the measured compute times of the slowest worker and the calibrated network. D-Sync: the
 paper's equation 2. Pipe-SGD: equation 5. PS-Sync: equation 2 with the time that a server's NIC needs for the data of all workers.
-Local-SGD: equation 2 with the all-reduce's time divided by <code>--period</code>. A dash: there is no equation for it.</dd>
+Local-SGD: equation 2 with the all-reduce's time divided by <code>--period</code>. WFBP, Buckets, MG-WFBP and Merge: equation 21 of
+the MG-WFBP paper, from times that the run measured. A dash: there is no equation for it.</dd>
 <dt>MB sent</dt><dd>Sent per iteration by all ranks together, in millions of bytes.</dd>
 <dt>*</dt><dd>The measurement was disturbed: other programs took more than 5% of the cores' time, the hypervisor more than 1%, or one
 repeat had more than twice as many involuntary context switches as another.</dd>

@@ -87,8 +87,9 @@ constexpr const char* kLegend =
     "three tests in a row with that accuracy. predicted: from the measured compute times and\n"
     "the calibrated network. D-Sync: Eq. 2 of the Pipe-SGD paper. Pipe-SGD: Eq. 5. PS-Sync:\n"
     "Eq. 2 with the time that a server's NIC (network card) needs for the data of all workers.\n"
-    "Local-SGD: Eq. 2 with the all-reduce's time divided by --period. The paper's speedups with\n"
-    "its best setting: 2.0-3.2× over D-Sync, 4.0-5.4× over PS-Sync.\n";
+    "Local-SGD: Eq. 2 with the all-reduce's time divided by --period. WFBP, Buckets, MG-WFBP and\n"
+    "Merge: Eq. 21 of the MG-WFBP paper, from times that the run measured. The Pipe-SGD paper's\n"
+    "speedups with its best setting: 2.0-3.2× over D-Sync, 4.0-5.4× over PS-Sync.\n";
 
 std::string legend(const Results& r, const char* star) {
   std::string text = kLegend;
