@@ -33,7 +33,7 @@ Groups all_together(const Layers& layers) {
 Groups of_size(const Layers& layers, double bytes) {
   Groups groups;
   double filled = bytes;
-  for (const Layer& layer : layers) {
+  for (const TimedLayer& layer : layers) {
     if (filled >= bytes) groups.push_back(0), filled = 0;
     ++groups.back();
     filled += layer.bytes;

@@ -17,11 +17,11 @@
 namespace tandem {
 
 // The smallest unit of communication, such as the gradient of one tensor.
-struct Layer {
+struct TimedLayer {
   double ready = 0;  // when backward has finished it, in seconds since the start of the iteration
   double bytes = 0;
 };
-using Layers = std::vector<Layer>;  // in the order in which they become ready
+using Layers = std::vector<TimedLayer>;  // in the order in which they become ready
 
 // The time of an all-reduce of M bytes: a + bM.
 struct SumCost {
