@@ -34,6 +34,7 @@ struct BlockRange {
   std::int64_t count = 0;        // elements; whole blocks, except the gradient's last one
   std::int64_t first_block = 0;  // where the range begins in the flat gradient
 
+  std::int64_t first() const { return first_block * kBlock; }  // its first element
   std::int64_t blocks() const { return parts(count, kBlock); }
 
   // The blocks of this range that `share` owns, counted from the beginning of the range:

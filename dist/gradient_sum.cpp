@@ -35,8 +35,8 @@ void GradientSum::begin(const Gradient& gradient) {
 void GradientSum::operator()(Gradient& gradient) {
   Staging& staging = staging_of(gradient);
   c_.communication.spans().set_iteration(gradient.iteration);
-  require_finite(c_.parameters, staging, range_.first_block * kBlock, gradient.ready,
-                 gradient.iteration, c_.communication.spans());
+  require_finite(c_.parameters, staging, range_.first(), gradient.ready, gradient.iteration,
+                 c_.communication.spans());
   all_reduce_->sum(staging);
   gradient.ready = staging.finish();
 }

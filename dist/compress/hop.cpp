@@ -67,4 +67,17 @@ void add_in_order(const Compressor& compressor, std::span<const ConstPieces> ran
   if (ranks.size() == 1) std::ranges::copy(so_far, sum.begin());
 }
 
+void add_blocks(const Compressor& compressor, std::span<const ConstPieces> ranks,
+                std::int64_t first_block, std::int64_t count, const Pieces& sum,
+                ThreadPool* helpers) {
+  run_ranges(helpers, count, kBlock, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t at = begin; at < end; at += kBlock) {
+      const std::int64_t n = std::min(kBlock, end - at);
+      add_in_order(compressor, ranks,
+                   owner(first_block + at / kBlock, static_cast<int>(ranks.size())),
+                   compressor.bytes(at), n, sum.at(compressor.bytes(at), compressor.bytes(n)));
+    }
+  });
+}
+
 }  // namespace tandem

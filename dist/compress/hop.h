@@ -24,4 +24,10 @@ void add_received(const Compressor& compressor, const Segment& segment,
 void add_in_order(const Compressor& compressor, std::span<const ConstPieces> ranks, int owner,
                   std::size_t first, std::int64_t count, std::span<std::byte> sum);
 
+// The same for `count` values of consecutive blocks, which begin with `first_block` of the flat
+// gradient.
+void add_blocks(const Compressor& compressor, std::span<const ConstPieces> ranks,
+                std::int64_t first_block, std::int64_t count, const Pieces& sum,
+                ThreadPool* helpers = nullptr);
+
 }  // namespace tandem

@@ -100,15 +100,8 @@ void SameNodeAllReduce::add_up(std::size_t part, Staging& values) {
   }
   if (group_.ranks == 1) return;
   const Spans::Scope span(group_.spans, adding(compressor.lossless()));
-  const auto add = [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t at = begin; at < end; at += kBlock) {
-      const std::int64_t block = range_.first_block + (segments_[i].first + at) / kBlock;
-      const std::int64_t n = std::min(kBlock, end - at);
-      add_in_order(compressor, ranks, owner(block, group_.ranks), compressor.bytes(at), n,
-                   own.at(compressor.bytes(at), compressor.bytes(n)));
-    }
-  };
-  run_ranges(transport.helpers(), segments_[i].count, kBlock, add);
+  add_blocks(compressor, ranks, range_.first_block + segments_[i].first / kBlock,
+             segments_[i].count, own, transport.helpers());
 }
 
 // Takes the sums from the ranks that computed them. A sum replaces the values that this rank lent,

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <utility>
 
-#include "base/thread_pool.h"
 #include "dist/compress/hop.h"
 #include "dist/finite.h"
 #include "dist/host_staging.h"
@@ -68,8 +67,8 @@ bool DirectSum::empty(const Part& part, int adder) const {
 
 void DirectSum::begin(std::size_t stage, std::int64_t iteration, const EventPtr& ready) {
   StageState& s = stages_.at(stage);
-  s.staging->begin(c_.parameters.gradients().view(s.range.first_block * kBlock, {s.range.count}),
-                   ready, s.segments, Staging::Fill::from_values);
+  s.staging->begin(c_.parameters.gradients().view(s.range.first(), {s.range.count}), ready,
+                   s.segments, Staging::Fill::from_values);
   begun_.put({stage, iteration, ready});
   if (begun_in_iteration_++ == 0)
     c_.communication.post(summed_, [this] { return run(), Summed{}; });
@@ -128,8 +127,8 @@ void DirectSum::take_begun() {
 void DirectSum::start(const Begun& begun) {
   StageState& stage = stages_[begun.stage];
   c_.communication.spans().set_iteration(begun.iteration);
-  require_finite(c_.parameters, *stage.staging, stage.range.first_block * kBlock, begun.ready,
-                 begun.iteration, c_.communication.spans());
+  require_finite(c_.parameters, *stage.staging, stage.range.first(), begun.ready, begun.iteration,
+                 c_.communication.spans());
   stage.begun = true;
   for (std::size_t i = stage.first_part; i < stage.first_part + stage.parts; ++i) {
     for (int hop = 1; hop < c_.workers; ++hop) {
@@ -223,17 +222,9 @@ void DirectSum::add(std::size_t number) {
         values[worker] = std::span<const std::byte>(*part.pushes[worker]).subspan(kHeader);
     const Spans::Scope span(c_.communication.spans(), adding(c_.compressor.lossless()));
     const Segment& s = stage.segments[segment];
-    run_ranges(transport_.helpers(), s.count, kBlock, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t at = begin; at < end; at += kBlock) {
-        const std::int64_t block = stage.range.first_block + (s.first + at) / kBlock;
-        const std::int64_t n = std::min(kBlock, end - at);
-        add_in_order(c_.compressor, values, owner(block, c_.workers), c_.compressor.bytes(at), n,
-                     own.at(c_.compressor.bytes(at), c_.compressor.bytes(n)));
-      }
-    });
-  }
-  for (SharedBytes& push : part.pushes) push.reset();
-  if (c_.workers > 1) {
+    add_blocks(c_.compressor, values, stage.range.first_block + s.first / kBlock, s.count, own,
+               transport_.helpers());
+    for (SharedBytes& push : part.pushes) push.reset();
     const SharedBytes sum = message(number, own.whole());
     for (int hop = 1; hop < c_.workers; ++hop)
       outgoing_.push(

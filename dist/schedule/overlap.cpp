@@ -35,32 +35,23 @@ Overlap::Overlap(const StrategyContext& context, Merging merging)
 void Overlap::before_step(std::int64_t t) {
   t_ = t;
   ++step_;
-  parameters_ready_ = stages_ready_ = buckets_started_ = 0;
+  stages_.begin_step();
+  buckets_started_ = 0;
   measures_ = step_ >= kFirstMeasured && step_ <= kLastMeasured;
   times_.begin_step();
 }
 
 void Overlap::on_grad_ready(Parameter& parameter) {
-  if (stages_.empty()) {
-    order_.push_back(&parameter);
-    return;
-  }
-  require(order_.at(parameters_ready_) == &parameter, "backward has finished {} out of order",
-          parameter.name);
-  ++parameters_ready_;
-  if (stages_ready_ < stages_.size() && stages_[stages_ready_].last == &parameter) {
-    ++stages_ready_;
-    if (measures_) times_.stage_ready(parameter.ready);
-  }
+  if (!stages_.ready(parameter)) return;
+  if (measures_) times_.stage_ready(parameter.ready);
   if (buckets_started_ < buckets_.size() && buckets_[buckets_started_].last == &parameter)
     start_next(parameter.ready);
 }
 
 void Overlap::start_next(const EventPtr& ready) {
   Bucket& bucket = buckets_[buckets_started_++];
-  Gradient gradient{
-      t_, c_.parameters.gradients().view(bucket.range.first_block * kBlock, {bucket.range.count}),
-      ready};
+  Gradient gradient{t_, c_.parameters.gradients().view(bucket.range.first(), {bucket.range.count}),
+                    ready};
   bucket.sum.begin(gradient);
   c_.communication.post(sums_, [&bucket, gradient = std::move(gradient)]() mutable {
     bucket.sum(gradient);
@@ -80,11 +71,11 @@ void Overlap::after_backward(std::int64_t t) {
     }
     const Spans::Scope span(c_.spans, SpanKind::update);
     const auto begin = Clock::now();
-    c_.optimizer.update_part(t, bucket.range.first_block * kBlock, bucket.range.count);
+    c_.optimizer.update_part(t, bucket.range.first(), bucket.range.count);
     if (measures_) update_s_ = seconds_between(begin, Clock::now());  // of the only bucket
   }
   if (measures_) times_.end_step();
-  if (step_ == 1) stages_ = stages_of(c_.parameters, order_);
+  if (step_ == 1) stages_.learn(c_.parameters);
   if (step_ == kLastMeasured) make_plan();
 }
 
@@ -94,8 +85,8 @@ void Overlap::make_plan() {
   const Spans::Scope span(c_.spans, SpanKind::wait);
   const std::vector<double> ready = times_.of_all(c_.workers);
   Layers layers;
-  for (std::size_t i = 0; i < stages_.size(); ++i)
-    layers.push_back({ready[i], static_cast<double>(stages_[i].range.count) * sizeof(float)});
+  for (std::size_t i = 0; i < ready.size(); ++i)
+    layers.push_back({ready[i], static_cast<double>(stages_.all()[i].range.count) * sizeof(float)});
   const SumCost cost = measure_sum_cost(c_);
   Groups groups = merging_(layers, cost, c_);
   broadcast_groups(c_.communication, c_.workers, groups);
@@ -124,16 +115,17 @@ CommunicationPlan Overlap::plan_of(const Layers& layers, const Groups& groups,
 }
 
 void Overlap::cut(const Groups& groups) {
+  const std::vector<Stage>& stages = stages_.all();
   buckets_.clear();
   std::size_t stage = 0;
   for (const std::size_t size : groups) {
     BlockRange range;
     for (const std::size_t end = stage + size; stage < end; ++stage) {
-      range.first_block = stages_[stage].range.first_block;  // stages go backwards
-      range.count += stages_[stage].range.count;
+      range.first_block = stages[stage].range.first_block;  // stages go backwards
+      range.count += stages[stage].range.count;
     }
     // A single bucket is summed in the shortest time.
-    buckets_.push_back({{c_, range, groups.size() > 1}, range, stages_[stage - 1].last});
+    buckets_.push_back({{c_, range, groups.size() > 1}, range, stages[stage - 1].last});
   }
 }
 

@@ -52,15 +52,14 @@ class Overlap : public Strategy {
 
   StrategyContext c_;
   Merging merging_;
-  std::vector<const Parameter*> order_;  // of the first iteration's backward
-  std::vector<Stage> stages_;            // empty before the end of the first iteration
-  std::deque<Bucket> buckets_;           // in the order in which they become ready
-  BlockingQueue<Gradient> sums_;         // in the same order
+  StagesInOrder stages_;
+  std::deque<Bucket> buckets_;    // in the order in which they become ready
+  BlockingQueue<Gradient> sums_;  // in the same order
 
   // Of this iteration.
   std::int64_t t_ = 0, step_ = 0;  // step_ counts from 1 when this object is made
   bool measures_ = false;
-  std::size_t parameters_ready_ = 0, stages_ready_ = 0, buckets_started_ = 0;
+  std::size_t buckets_started_ = 0;
 
   ReadyTimes times_;
   double update_s_ = 0;  // of the last iteration that was measured

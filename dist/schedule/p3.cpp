@@ -12,9 +12,8 @@ namespace tandem {
 namespace {
 
 bool overlap(const BlockRange& range, const Parameter& parameter) {
-  const std::int64_t first = range.first_block * kBlock;
-  return parameter.offset < first + range.count &&
-         first < parameter.offset + parameter.shape.count();
+  return parameter.offset < range.first() + range.count &&
+         range.first() < parameter.offset + parameter.shape.count();
 }
 
 }  // namespace
@@ -42,8 +41,8 @@ P3::P3(const StrategyContext& context)
 
 void P3::before_step(std::int64_t t) {
   t_ = t;
-  parameters_ready_ = stages_ready_ = 0;
-  if (not_applied_ > 0) c_.optimizer.update(std::exchange(not_applied_, 0));
+  stages_.begin_step();
+  apply_loaded();
 }
 
 void P3::before_use(Parameter& parameter) {
@@ -56,24 +55,18 @@ void P3::before_use(Parameter& parameter) {
 }
 
 void P3::on_grad_ready(Parameter& parameter) {
-  if (!sums_) {
-    ready_.push_back(&parameter);
-    return;
-  }
-  require(ready_.at(parameters_ready_++) == &parameter, "backward has finished {} out of order",
-          parameter.name);
-  if (stages_ready_ == stages_.size() || stages_[stages_ready_].last != &parameter) return;
-  require(updates_[stages_ready_].is == Update::Is::applied,
+  const auto stage = stages_.ready(parameter);
+  if (!stage) return;
+  require(updates_[*stage].is == Update::Is::applied,
           "{} has a gradient, but forward has not used it", parameter.name);
-  updates_[stages_ready_] = {Update::Is::in_flight, t_};
-  if (stages_ready_ == 0) ++communicating_;
-  sums_->begin(stages_ready_++, t_, parameter.ready);
+  updates_[*stage] = {Update::Is::in_flight, t_};
+  if (*stage == 0) ++communicating_;
+  sums_->begin(*stage, t_, parameter.ready);
 }
 
 void P3::after_backward(std::int64_t t) {
   if (sums_) {
-    require(stages_ready_ == stages_.size(), "backward has finished {} stages of {}", stages_ready_,
-            stages_.size());
+    require(stages_.all_ready(), "backward has not finished all {} stages", stages_.all().size());
     return;
   }
   Gradient gradient{t, c_.parameters.gradients(), c_.parameters.device().backend().record_event()};
@@ -84,18 +77,19 @@ void P3::after_backward(std::int64_t t) {
 }
 
 void P3::learn() {
-  stages_ = stages_of(c_.parameters, ready_);
-  const auto slices = slices_of(stages_, used_, c_.option("--slice"));
+  stages_.learn(c_.parameters);
+  const std::vector<Stage>& stages = stages_.all();
+  const auto slices = slices_of(stages, used_, c_.option("--slice"));
   stages_of_parameter_.resize(c_.parameters.all().size());
   for (const Parameter* parameter : c_.parameters.trained())
-    for (std::size_t stage = 0; stage < stages_.size(); ++stage)
-      if (overlap(stages_[stage].range, *parameter))
+    for (std::size_t stage = 0; stage < stages.size(); ++stage)
+      if (overlap(stages[stage].range, *parameter))
         stages_of_parameter_[static_cast<std::size_t>(parameter->index)].push_back(stage);
-  updates_.resize(stages_.size());
-  plan_.text = fmt::format("{} slices of {} tensors", slices.size(), ready_.size());
+  updates_.resize(stages.size());
+  plan_.text = fmt::format("{} slices of {} tensors", slices.size(), used_.size());
   for (const Slice& slice : slices) plan_.elements.push_back(slice.range.count);
   whole_.reset();
-  sums_ = std::make_unique<DirectSum>(c_, stages_, slices);
+  sums_ = std::make_unique<DirectSum>(c_, stages, slices);
 }
 
 // Waits until the next stage is summed, or the last message of an iteration is sent.
@@ -118,8 +112,8 @@ void P3::apply(std::size_t stage) {
     c_.parameters.device().backend().wait_for(update.ready);
   }
   const Spans::Scope span(c_.spans, SpanKind::update);
-  const BlockRange& range = stages_[stage].range;
-  c_.optimizer.update_part(update.iteration, range.first_block * kBlock, range.count);
+  const BlockRange& range = stages_.all()[stage].range;
+  c_.optimizer.update_part(update.iteration, range.first(), range.count);
   update = {};
 }
 
@@ -128,8 +122,12 @@ void P3::settle() {
   while (communicating_ > 0) take();
 }
 
-void P3::apply_all() {
+void P3::apply_loaded() {
   if (not_applied_ > 0) c_.optimizer.update(std::exchange(not_applied_, 0));
+}
+
+void P3::apply_all() {
+  apply_loaded();
   for (std::size_t stage = 0; stage < updates_.size(); ++stage) apply(stage);
   settle();
 }

@@ -40,6 +40,7 @@ class P3 : public Strategy {
   void learn();
   void take();
   void apply(std::size_t stage);
+  void apply_loaded();
   void apply_all();
 
   StrategyContext c_;
@@ -47,12 +48,11 @@ class P3 : public Strategy {
 
   // The first iteration is d-sync's. It shows in which order parameters are used and become ready.
   std::unique_ptr<GradientSum> whole_;
-  std::vector<const Parameter*> used_, ready_;
+  std::vector<const Parameter*> used_;
+  StagesInOrder stages_;
 
-  std::vector<Stage> stages_;
   std::vector<std::vector<std::size_t>> stages_of_parameter_;  // by index
   std::unique_ptr<DirectSum> sums_;
-  std::size_t parameters_ready_ = 0, stages_ready_ = 0;  // in this iteration
   // What a stage's weights lack.
   struct Update {
     enum class Is { applied, in_flight, summed };

@@ -37,4 +37,15 @@ std::vector<Stage> stages_of(const ParameterSet& parameters,
   return stages;
 }
 
+std::optional<std::size_t> StagesInOrder::ready(const Parameter& parameter) {
+  if (stages_.empty()) {
+    order_.push_back(&parameter);
+    return {};
+  }
+  require(order_.at(parameters_ready_++) == &parameter, "backward has finished {} out of order",
+          parameter.name);
+  if (all_ready() || stages_[stages_ready_].last != &parameter) return {};
+  return stages_ready_++;
+}
+
 }  // namespace tandem

@@ -13,6 +13,7 @@
 // shortcuts do so: their parameters are small.)
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "autograd/parameter.h"
@@ -29,5 +30,24 @@ struct Stage {
 // stages are in that order, too.
 std::vector<Stage> stages_of(const ParameterSet& parameters,
                              const std::vector<const Parameter*>& ready);
+
+// Learns the stages from the first backward pass. Says in later ones when each is ready.
+class StagesInOrder {
+ public:
+  void begin_step() { parameters_ready_ = stages_ready_ = 0; }
+  // Backward has finished this parameter. Returns the number of the stage that this completes, if
+  // there is one. Requires the order of the first pass.
+  std::optional<std::size_t> ready(const Parameter& parameter);
+  // Call it at the end of the first backward pass.
+  void learn(const ParameterSet& parameters) { stages_ = stages_of(parameters, order_); }
+
+  const std::vector<Stage>& all() const { return stages_; }  // empty before learn()
+  bool all_ready() const { return stages_ready_ == stages_.size(); }
+
+ private:
+  std::vector<const Parameter*> order_;
+  std::vector<Stage> stages_;
+  std::size_t parameters_ready_ = 0, stages_ready_ = 0;  // in this step
+};
 
 }  // namespace tandem
