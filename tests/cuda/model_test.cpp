@@ -23,7 +23,8 @@ using Make = std::function<std::unique_ptr<Layer>()>;
 //
 // Nets of many branches and maxima are the furthest apart: on the CPU, rounding the weights to fp32
 // changes gradients of Inception-v3 by up to 8%, and rounding them to tf32 by more than their norm.
-// So in tf32 and bf16 only their loss is compared.
+// So in tf32 and bf16 only their loss is compared. With 8 images of 107 pixels, rounding the
+// weights to tf32 changes it by up to 1.0%; with 32 images of 139 pixels, by up to 0.4%.
 struct Tolerance {
   double loss, gradient;
   double cosine;  // of parameters that have more than 100 elements
@@ -195,7 +196,7 @@ TEST_CASE("cuda: model: gradients of Inception-v3 with its auxiliary classifier"
   check(
       Net::branching,
       [] {
-        return inception_v3({107, 107, 3}, 20, 1, 2);
+        return inception_v3({139, 139, 3}, 20, 1, 2);
       },
-      {8, 107, 107, 3}, 20);
+      {32, 139, 139, 3}, 20);
 }
