@@ -1,5 +1,8 @@
 #include "dist/strategies.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "base/error.h"
@@ -46,6 +49,53 @@ Groups merge(const Layers& layers, const SumCost& cost, const StrategyContext&) 
   return optimal(layers, cost);
 }
 
+// ---- how slices are sent
+
+StrategyOption servers_option() {
+  return {.name = "--servers",
+          .value_name = "N",
+          .help = "number of servers, extra ranks that each sum a part of the gradient",
+          .value = 1,
+          .least = 1,
+          .most = 1024};
+}
+
+StrategyOption via_option(const std::vector<std::string>& choices) {
+  return {.name = "--via",
+          .value_name = fmt::format("{}", fmt::join(choices, "|")),
+          .help =
+              "who adds slices. direct: the workers, each a part; servers: --servers extra "
+              "ranks; ring: all workers, in an order that the first one chooses",
+          .most = std::ssize(choices) - 1,
+          .choices = choices};
+}
+
+// P3's values of --order.
+enum class Order : std::int64_t { priority, ready };
+
+std::vector<Slice> cut_p3(const StrategyContext& c, const std::vector<Stage>& stages,
+                          const std::vector<const Parameter*>& use, int) {
+  auto slices = slices_of(stages, use, c.option("--slice"));
+  const bool by_urgency = static_cast<Order>(c.option("--order")) == Order::priority;
+  return by_urgency ? slices : in_order(std::move(slices));
+}
+constexpr Propagation kP3{.cut = cut_p3};
+
+std::vector<Slice> cut_ps_wfbp(const StrategyContext&, const std::vector<Stage>& stages,
+                               const std::vector<const Parameter*>&, int adders) {
+  return whole_stages(stages, adders);
+}
+constexpr Propagation kPsWfbp{.cut = cut_ps_wfbp, .on_request = true};
+
+template <const Propagation& propagation>
+std::unique_ptr<Strategy> make_p3(const StrategyContext& context) {
+  return std::make_unique<P3>(context, propagation);
+}
+template <const Propagation& propagation>
+std::unique_ptr<Server> make_sum_server(const StrategyContext& context) {
+  return std::make_unique<SumServer>(context, adders_of(context, propagation.on_request));
+}
+
 // ---- predictions, by the equations of timing/model.h
 
 double ring_of(const ModelInput& m) {
@@ -82,13 +132,15 @@ std::vector<StrategyInfo> make_table() {
        .make = make<PsSync>,
        .make_server = make_parameter_server,
        .predict = predict_ps_sync,
-       .options = {{.name = "--servers",
-                    .value_name = "N",
-                    .help = "number of servers, extra ranks that each hold a part of the weights",
-                    .value = 1,
-                    .least = 1,
-                    .most = 1024}},
+       .options = {servers_option()},
        .rows = {.label = "PS-Sync", .compressors = {"none"}}},
+      {.name = "ps-wfbp",
+       .help = "the baseline of P3's paper: each layer to a server and back during backward",
+       .family = Family::synchronous,
+       .make = make_p3<kPsWfbp>,
+       .make_server = make_sum_server<kPsWfbp>,
+       .options = {servers_option(), via_option({"direct", "servers"})},
+       .rows = {.label = "PS-WFBP", .by_default = false}},
       {.name = "d-sync",
        .help = "ring all-reduce after backward",
        .family = Family::synchronous,
@@ -130,13 +182,22 @@ std::vector<StrategyInfo> make_table() {
       {.name = "p3",
        .help = "slices by priority; the next forward waits layer by layer",
        .family = Family::synchronous,
-       .make = make<P3>,
-       .options = {{.name = "--slice",
+       .make = make_p3<kP3>,
+       .make_server = make_sum_server<kP3>,
+       .options = {servers_option(),
+                   via_option({"direct", "servers", "ring"}),
+                   {.name = "--slice",
                     .value_name = "N",
                     .help = "elements of the gradient per slice, rounded to blocks of 2048",
                     .value = 50'000,
                     .least = 1,
-                    .most = 1'000'000'000}},
+                    .most = 1'000'000'000},
+                   {.name = "--order",
+                    .value_name = "priority|ready",
+                    .help = "which slice is sent next. priority: the one that the next forward "
+                            "needs first; ready: the one that backward finished first",
+                    .most = 1,
+                    .choices = {"priority", "ready"}}},
        .rows = {.label = "P3", .by_default = false}},
       {.name = "pipe-sgd",
        .help = "the all-reduce overlaps the next iterations",
@@ -182,12 +243,23 @@ std::vector<StrategyInfo> make_table() {
 
 }  // namespace
 
-bool StrategyInfo::has_option(const std::string& option) const {
-  return std::ranges::find(options, option, &StrategyOption::name) != options.end();
+std::string StrategyOption::text(std::int64_t of) const {
+  return choices.empty() ? std::to_string(of) : choices.at(static_cast<std::size_t>(of));
+}
+
+std::int64_t StrategyOption::value_of(const std::string& text) const {
+  if (choices.empty()) return std::stoll(text);
+  return std::ranges::find(choices, text) - choices.begin();
+}
+
+const StrategyOption* StrategyInfo::option(const std::string& named) const {
+  const auto found = std::ranges::find(options, named, &StrategyOption::name);
+  return found == options.end() ? nullptr : &*found;
 }
 
 int StrategyInfo::servers(const StrategyOptions& given) const {
-  return make_server ? static_cast<int>(option_value(given, "--servers")) : 0;
+  const bool none = !make_server || (has_option("--via") && via(given) != Via::servers);
+  return none ? 0 : static_cast<int>(option_value(given, "--servers"));
 }
 
 std::int64_t StrategyInfo::warmup(const StrategyOptions& given,
@@ -232,8 +304,11 @@ const std::vector<StrategyOption>& strategy_options() {
     std::vector<StrategyOption> all;
     for (const StrategyInfo& info : all_strategies())
       for (const StrategyOption& option : info.options)
-        if (std::ranges::find(all, option.name, &StrategyOption::name) == all.end())
+        if (const auto found = std::ranges::find(all, option.name, &StrategyOption::name);
+            found == all.end())
           all.push_back(option);
+        else if (option.choices.size() > found->choices.size())
+          *found = option;
     return all;
   }();
   return kOptions;

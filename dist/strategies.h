@@ -36,14 +36,16 @@ struct StrategyInfo {
   Family family;
   std::unique_ptr<Strategy> (*make)(const StrategyContext& context);
   // What a server runs; null for algorithms without servers. Algorithms with servers have the
-  // option --servers.
+  // option --servers. If they have the option --via, too, it says whether servers take part.
   std::unique_ptr<Server> (*make_server)(const StrategyContext& context) = nullptr;
   // Predicts the seconds per iteration; null if there is no timing model.
   double (*predict)(const ModelInput& input) = nullptr;
   std::vector<StrategyOption> options = {};
   SpeedupRows rows = {};
 
-  bool has_option(const std::string& option) const;
+  // Null if the algorithm does not have it.
+  const StrategyOption* option(const std::string& named) const;
+  bool has_option(const std::string& named) const { return option(named) != nullptr; }
   bool distributed() const { return family != Family::alone; }
   // How many ranks are servers.
   int servers(const StrategyOptions& given) const;
@@ -60,7 +62,7 @@ const StrategyInfo* find_strategy(const std::string& name);
 // The algorithm of a run without --algo.
 const StrategyInfo& default_strategy(int workers);
 
-// The options of all algorithms, each once.
+// The options of all algorithms, each once, with all choices.
 const std::vector<StrategyOption>& strategy_options();
 // The names of the algorithms that have this option.
 std::vector<std::string> strategies_with(const std::string& option);

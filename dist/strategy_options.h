@@ -1,10 +1,11 @@
 // Options that only some algorithms have. An algorithm lists its options in its entry in
-// strategies.cpp and reads their values by name. All values are integers.
+// strategies.cpp and reads their values by name. All values are integers; some have names.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 namespace tandem {
 
@@ -17,6 +18,11 @@ struct StrategyOption {
   // Whether the value is a number of d-sync iterations or epochs that the run begins with.
   enum class Warmup { no, iterations, epochs };
   Warmup warmup = Warmup::no;
+  // The names of the values 0, 1, …; empty: the value is a number.
+  std::vector<std::string> choices = {};
+
+  std::string text(std::int64_t of) const;               // its name or number
+  std::int64_t value_of(const std::string& text) const;  // the opposite
 };
 
 // Values by name. A missing option has its default.

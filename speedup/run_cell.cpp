@@ -89,7 +89,10 @@ ModelInput model_of(const Json& summary) {
   const std::string algo = o.at("algo");
   StrategyOptions options;
   for (const StrategyOption& option : strategy_named(algo).options)
-    options[option.name] = o.at(summary_key(option.name));
+    if (const Json& value = o.at(summary_key(option.name)); value.is_string())
+      options[option.name] = option.value_of(value);
+    else
+      options[option.name] = value;
   return {.algo = algo,
           .options = options,
           .workers = o.at("workers"),

@@ -54,8 +54,7 @@ std::vector<Trait> traits_of(const std::string& app, const TrainOptions& options
     if (row.ranks == Ranks::agree) traits.push_back({row.name, row.text(options)});
     if (row.name != "--algo") continue;
     for (const StrategyOption& option : strategy_options())
-      traits.push_back(
-          {option.name, fmt::format("{}", option_value(options.algo_options, option.name))});
+      traits.push_back({option.name, option.text(option_value(options.algo_options, option.name))});
   }
   for (const auto& [key, own] : options.own)
     if (!own.ranks_differ) traits.push_back({option_of(key), text_of(own)});

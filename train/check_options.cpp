@@ -24,10 +24,18 @@ void check_values(const TrainOptions& o) {
   for (const auto& [name, value] : o.algo_options)
     if (strategies_with(name).empty())
       throw UserError("{} is not an option of any algorithm", name);
-  for (const StrategyOption& option : strategy_options()) {
-    std::string text = fmt::format("{}", option_value(o.algo_options, option.name));
-    if (const std::string complaint = rule_of(option).complaint(text); !complaint.empty())
-      throw UserError("{}: {}", option.name, complaint);
+}
+
+// An algorithm may allow fewer values than another one that has the same option.
+void check_algo_options(const TrainOptions& o) {
+  for (const StrategyOption& shared : strategy_options()) {
+    const StrategyOption* own = strategy_named(o.algo).option(shared.name);
+    const std::int64_t value = option_value(o.algo_options, shared.name);
+    const bool named = value >= 0 && value < std::ssize(shared.choices);
+    std::string text = named ? shared.text(value) : fmt::format("{}", value);
+    if (const std::string complaint = rule_of(own ? *own : shared).complaint(text);
+        !complaint.empty())
+      throw UserError("{}: {}", shared.name, complaint);
   }
 }
 
@@ -63,6 +71,7 @@ void settle_ranks(TrainOptions& o) {
 TrainOptions check_options(TrainOptions o) {
   check_values(o);
   settle_ranks(o);
+  check_algo_options(o);
   if (o.device == DeviceKind::cpu && o.precision != Precision::fp32)
     throw UserError("--precision {} needs --device cuda", to_string(o.precision));
   if (o.nesterov && o.momentum == 0) throw UserError("--nesterov needs a --momentum above 0");

@@ -126,6 +126,7 @@ const std::vector<OptionRow>& option_table() {
 }
 
 Rule rule_of(const StrategyOption& option) {
+  if (!option.choices.empty()) return rules::one_of(option.choices);
   return rules::whole(static_cast<std::uint64_t>(option.least),
                       static_cast<std::uint64_t>(option.most));
 }

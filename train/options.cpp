@@ -56,9 +56,10 @@ std::string algo_help() {
 void add_strategy_option(CLI::App& app, const char* group, const StrategyOption& option,
                          StrategyOptions& values) {
   std::int64_t& value = values.try_emplace(option.name, option.value).first->second;
-  app.add_option(
-         option.name, value,
+  app.add_option_function<std::string>(
+         option.name, [&](const std::string& text) { value = option.value_of(text); },
          wrapped(fmt::format("{}: {}", fmt::join(strategies_with(option.name), ", "), option.help)))
+      ->default_str(option.text(option.value))
       ->type_name(option.value_name)
       ->group(group)
       ->transform(validator(rule_of(option)));
@@ -207,6 +208,8 @@ void check_use(const TrainOptions& o, const CLI::App& app) {
   };
   for (const StrategyOption& option : strategy_options())
     refuse(option.name, algo.has_option(option.name));
+  if (given("--servers") && algo.servers(o.algo_options) == 0)
+    throw UserError("--servers has no effect without --via servers");
   for (const char* option : {"--compress", "--link", "--verify-every"})
     refuse(option, algo.distributed());
   if (o.device == DeviceKind::cpu && given("--graphs"))

@@ -111,7 +111,11 @@ Json options_json(const TrainOptions& o) {
         },
         row.member);
   for (const StrategyOption& option : strategy_options())
-    json[summary_key(option.name)] = option_value(o.algo_options, option.name);
+    if (const std::int64_t value = option_value(o.algo_options, option.name);
+        option.choices.empty())
+      json[summary_key(option.name)] = value;
+    else
+      json[summary_key(option.name)] = option.text(value);
   if (o.device == DeviceKind::cpu) {
     json["graphs"] = nullptr;
     json["deterministic"] = true;

@@ -12,53 +12,68 @@
 namespace tandem {
 namespace {
 
-constexpr std::size_t kHeader = 16;        // the number of the slice; keeps values aligned
-constexpr std::size_t kReceivesAhead = 2;  // per worker and tag
+struct Header {
+  std::uint64_t kind, slice;  // 16 bytes: the values after it stay aligned
+};
+constexpr std::size_t kReceivesAhead = 2;              // per rank and tag
 constexpr auto kPoll = std::chrono::microseconds(50);  // while a GPU computes
 
 }  // namespace
 
-DirectSum::DirectSum(const StrategyContext& context, const std::vector<Stage>& stages,
-                     const std::vector<Slice>& slices)
-    : c_(context), transport_(context.communication.transport()), self_(transport_.rank()) {
-  const auto workers = static_cast<std::size_t>(c_.workers);
-  for (const Stage& stage : stages) {
-    stages_.push_back({.range = stage.range});
-    stages_.back().staging = make_staging(c_.parameters.device(), c_.compressor, stage.range.count,
-                                          c_.communication.spans());
-  }
-  for (int worker = 0; worker < c_.workers; ++worker)
-    if (worker != self_)
-      for (const Tag tag : {Tag::push, Tag::pull})
-        incoming_.push_back({.from = worker, .tag = tag});
+DirectSum::DirectSum(const StrategyContext& context, const std::vector<Slice>& slices,
+                     const Adders& adders)
+    : c_(context),
+      transport_(context.communication.transport()),
+      adders_(adders),
+      self_(transport_.rank()) {
+  const auto expect = [&](int first, int count, Tag tag) {
+    for (int rank = first; rank < first + count; ++rank)
+      if (rank != self_) incoming_.push_back({.from = rank, .tag = tag});
+  };
+  if (adders_.include(self_)) expect(0, c_.workers, Tag::push);
+  if (works()) expect(adders_.first, adders_.count, Tag::pull);
 
   for (const Slice& slice : slices) {
+    if (slice.stage == stages_.size())
+      stages_.push_back(
+          {.range = {.first_block = slice.range.first_block}, .first_part = parts_.size()});
     StageState& stage = stages_.at(slice.stage);
-    if (stage.parts++ == 0) stage.first_part = parts_.size();
+    ++stage.parts;
     Part part{.slice = slice, .first_segment = stage.segments.size()};
-    part.pushes.resize(workers);
-    const std::int64_t begin = (slice.range.first_block - stage.range.first_block) * kBlock;
+    part.pushes.resize(static_cast<std::size_t>(c_.workers));
+    const std::int64_t blocks = slice.range.blocks(), count = adders_.count;
+    const std::int64_t only = (slice.adder + slice.range.first_block) % count;  // see segment_of()
     const auto place = [&](std::int64_t i) {
-      return begin + std::min(slice.range.count, i * slice.range.blocks() / c_.workers * kBlock);
+      const std::int64_t block = slice.adder == Slice::kAll ? i * blocks / count
+                                 : i > only                 ? blocks
+                                                            : 0;
+      return stage.range.count + std::min(slice.range.count, block * kBlock);
     };
-    for (std::int64_t i = 0; i < c_.workers; ++i) {
+    for (std::int64_t i = 0; i < count; ++i) {
       stage.segments.push_back(
           {.first = place(i), .count = place(i + 1) - place(i), .step = kBlock});
-      largest_ = std::max(largest_, kHeader + c_.compressor.bytes(stage.segments.back().count));
+      largest_ =
+          std::max(largest_, sizeof(Header) + c_.compressor.bytes(stage.segments.back().count));
     }
+    stage.range.count += slice.range.count;
     parts_.push_back(std::move(part));
     for (Incoming& in : incoming_)
-      in.per_iteration += !empty(parts_.back(), in.tag == Tag::push ? self_ : in.from);
+      if (!empty(parts_.back(), in.tag == Tag::push ? self_ : in.from))
+        in.per_iteration += adders_.on_request ? 2 : 1;
     window_ = std::max(window_, 2 * c_.compressor.bytes(slice.range.count));
   }
   window_ = std::max(window_, 2 * transport_.latency_bytes());
+  if (works())
+    for (StageState& stage : stages_)
+      stage.staging = make_staging(c_.parameters.device(), c_.compressor, stage.range.count,
+                                   c_.communication.spans());
 }
 
-// The stretches of different slices begin with different workers, so that slices of a single block
+// The stretches of different slices begin with different adders, so that slices of a single block
 // are spread, too.
 std::size_t DirectSum::segment_of(const Part& part, int adder) const {
-  const std::int64_t first = part.slice.range.first_block % c_.workers;
-  return part.first_segment + static_cast<std::size_t>((adder + first) % c_.workers);
+  const std::int64_t turned = adder - adders_.first + part.slice.range.first_block;
+  return part.first_segment + static_cast<std::size_t>(turned % adders_.count);
 }
 
 bool DirectSum::empty(const Part& part, int adder) const {
@@ -75,6 +90,11 @@ void DirectSum::begin(std::size_t stage, std::int64_t iteration, const EventPtr&
   else
     transport_.wake();
   if (begun_in_iteration_ == stages_.size()) begun_in_iteration_ = 0;
+}
+
+void DirectSum::serve(std::int64_t iteration) {
+  c_.communication.spans().set_iteration(iteration);
+  run();
 }
 
 // All messages of one iteration.
@@ -97,19 +117,25 @@ void DirectSum::run() {
   }
 }
 
-bool DirectSum::over() const { return not_summed_ == 0 && outgoing_.empty() && sends_.empty(); }
+bool DirectSum::over() const {
+  return not_begun_ == 0 && outgoing_.empty() && sends_.empty() &&
+         std::ranges::all_of(
+             incoming_, [](const Incoming& in) { return in.left == 0 && in.receives.empty(); });
+}
 
 // A worker sends its values of the next iteration only when it has all sums of this one. So within
 // a tag, the messages of two iterations do not mix.
 void DirectSum::begin_iteration() {
-  not_begun_ = not_summed_ = stages_.size();
+  idle_ = true;
+  not_begun_ = works() ? stages_.size() : 0;
   for (StageState& stage : stages_) {
-    stage.begun = false;
+    stage.begun = !works();
     stage.left = static_cast<std::size_t>(
         std::ranges::count_if(stage.segments, [](const Segment& s) { return s.count > 0; }));
   }
-  for (Part& part : parts_)
-    part.missing = empty(part, self_) ? 0 : static_cast<std::size_t>(c_.workers - 1);
+  if (adders_.include(self_))
+    for (Part& part : parts_)
+      part.missing = empty(part, self_) ? 0 : static_cast<std::size_t>(c_.workers - works());
   for (Incoming& in : incoming_) in.left = in.per_iteration;
 }
 
@@ -123,57 +149,71 @@ void DirectSum::take_begun() {
   }
 }
 
-// Queues this rank's values of a stage for the workers that add them.
+// Queues this worker's values of a stage for their adders.
 void DirectSum::start(const Begun& begun) {
   StageState& stage = stages_[begun.stage];
   c_.communication.spans().set_iteration(begun.iteration);
   require_finite(c_.parameters, *stage.staging, stage.range.first(), begun.ready, begun.iteration,
                  c_.communication.spans());
+  idle_ = false;
   stage.begun = true;
   for (std::size_t i = stage.first_part; i < stage.first_part + stage.parts; ++i) {
-    for (int hop = 1; hop < c_.workers; ++hop) {
-      const int to = (self_ + hop) % c_.workers;
-      if (!empty(parts_[i], to))
-        outgoing_.push({parts_[i].slice.rank, messages_++, Tag::push, to, i, nullptr});
+    for (int hop = 0; hop < adders_.count; ++hop) {
+      const int to = adders_.first + (self_ + hop) % adders_.count;
+      if (to != self_ && !empty(parts_[i], to)) queue(Kind::values, to, i);
     }
-    if (parts_[i].missing == 0 && !empty(parts_[i], self_)) add(i);
+    if (adders_.include(self_) && parts_[i].missing == 0 && !empty(parts_[i], self_)) add(i);
   }
+}
+
+void DirectSum::queue(Kind kind, int to, std::size_t part) {
+  outgoing_.push({parts_[part].slice.rank, messages_++, kind, to, part});
 }
 
 void DirectSum::send_the_most_urgent() {
   while (!outgoing_.empty() && (in_flight_ == 0 || in_flight_ + largest_ <= window_)) {
     const Outgoing next = outgoing_.top();
     outgoing_.pop();
-    SharedBytes bytes = next.sum;
-    if (!bytes) {
-      const std::size_t segment = segment_of(parts_[next.part], next.to);
-      Staging& staging = *stages_[parts_[next.part].slice.stage].staging;
-      staging.wait(segment);
-      bytes = message(next.part, staging.packed(segment).whole());
-    }
-    in_flight_ += bytes->size();
-    Request request = transport_.send(next.to, next.tag, *bytes);
-    sends_.push_back({std::move(bytes), std::move(request)});
+    SharedMessage message = message_of(next);
+    in_flight_ += message->bytes.size();
+    const bool to_adder = next.kind == Kind::values || next.kind == Kind::request;
+    Request request = transport_.send(next.to, to_adder ? Tag::push : Tag::pull, message->bytes);
+    sends_.push_back({std::move(message), std::move(request)});
   }
+}
+
+DirectSum::SharedMessage DirectSum::message_of(const Outgoing& outgoing) const {
+  const Part& part = parts_[outgoing.part];
+  if (outgoing.kind == Kind::sum) return part.sum;
+  if (outgoing.kind != Kind::values) return make_message(outgoing.kind, outgoing.part, 0);
+  const std::size_t segment = segment_of(part, outgoing.to);
+  Staging& staging = *stages_[part.slice.stage].staging;
+  staging.wait(segment);
+  const std::span<std::byte> values = staging.packed(segment).whole();
+  SharedMessage message = make_message(Kind::values, outgoing.part, values.size());
+  std::ranges::copy(values, message->bytes.begin() + sizeof(Header));
+  return message;
 }
 
 void DirectSum::receive_more() {
   for (Incoming& in : incoming_)
     for (; in.left > 0 && in.receives.size() < kReceivesAhead; --in.left) {
-      auto bytes = std::make_shared<Bytes>(largest_);
-      Request request = transport_.receive(in.from, in.tag, *bytes);
-      in.receives.push_back({std::move(bytes), std::move(request)});
+      auto message = std::make_shared<Message>(largest_);
+      Request request = transport_.receive(in.from, in.tag, message->bytes);
+      in.receives.push_back({std::move(message), std::move(request)});
     }
 }
 
 // Waits for a message, or for the compute thread. While this rank still computes, no rank can
-// blame another for being late.
+// blame another for being late. A server waits for as long as the workers compute.
 void DirectSum::wait() {
   std::vector<Request*> requests;
   for (InTransit& send : sends_) requests.push_back(&send.request);
   for (Incoming& in : incoming_)
     for (InTransit& receive : in.receives) requests.push_back(&receive.request);
-  if (not_begun_ == 0) return transport_.await_any(requests, Patience::until_timeout);
+  if (not_begun_ == 0)
+    return transport_.await_any(requests,
+                                idle_ ? Patience::while_others_work : Patience::until_timeout);
 
   const Spans::Scope span(c_.communication.spans(),
                           sends_.empty() ? SpanKind::wait : SpanKind::communicate);
@@ -186,54 +226,73 @@ void DirectSum::wait() {
 void DirectSum::deliver() {
   std::erase_if(sends_, [&](const InTransit& send) {
     const bool done = transport_.done(send.request);
-    if (done) in_flight_ -= send.bytes->size();
+    if (done) in_flight_ -= send.message->bytes.size();
     return done;
   });
   for (Incoming& in : incoming_)
     while (!in.receives.empty() && transport_.done(in.receives.front().request)) {
-      const InTransit message = std::move(in.receives.front());
+      const InTransit received = std::move(in.receives.front());
       in.receives.pop_front();
-      message.bytes->resize(message.request->bytes);
-      arrived(in, message.bytes);
+      received.message->bytes = received.message->bytes.first(received.request->bytes);
+      arrived(in, received.message);
     }
 }
 
-void DirectSum::arrived(const Incoming& from, const SharedBytes& bytes) {
-  std::uint64_t number = 0;
-  std::memcpy(&number, bytes->data(), sizeof number);
+void DirectSum::arrived(const Incoming& from, const SharedMessage& message) {
+  idle_ = false;
+  Header header{};
+  require(message->bytes.size() >= sizeof header, "rank {} sent {} bytes", from.from,
+          message->bytes.size());
+  std::memcpy(&header, message->bytes.data(), sizeof header);
+  const std::size_t number = header.slice;
   require(number < parts_.size(), "rank {} sent slice {} of {}", from.from, number, parts_.size());
-  if (from.tag == Tag::pull) return put(number, from.from, std::span(*bytes).subspan(kHeader));
   Part& part = parts_[number];
-  part.pushes[static_cast<std::size_t>(from.from)] = bytes;
-  if (--part.missing == 0 && stages_[part.slice.stage].begun) add(number);
+  switch (static_cast<Kind>(header.kind)) {
+    case Kind::values:
+      part.pushes[static_cast<std::size_t>(from.from)] = message;
+      if (--part.missing == 0 && stages_[part.slice.stage].begun) add(number);
+      return;
+    case Kind::request:
+      return queue(Kind::sum, from.from, number);
+    case Kind::announcement:
+      return queue(Kind::request, from.from, number);
+    case Kind::sum:
+      return put(number, from.from, message->bytes.subspan(sizeof header));
+  }
+  throw SystemError("rank {} sent a message of kind {}", from.from, header.kind);
 }
 
-// Adds all workers' values of this rank's stretch, and sends the sum to the others.
+// Adds all workers' values of this rank's stretch, and sends or announces the sum.
 void DirectSum::add(std::size_t number) {
   Part& part = parts_[number];
   StageState& stage = stages_[part.slice.stage];
   const std::size_t segment = segment_of(part, self_);
-  stage.staging->wait(segment);
-  const Pieces own = stage.staging->packed(segment);
-  if (c_.workers > 1) {
-    std::vector<ConstPieces> values(static_cast<std::size_t>(c_.workers), own);
-    for (std::size_t worker = 0; worker < values.size(); ++worker)
-      if (part.pushes[worker])
-        values[worker] = std::span<const std::byte>(*part.pushes[worker]).subspan(kHeader);
-    const Spans::Scope span(c_.communication.spans(), adding(c_.compressor.lossless()));
-    const Segment& s = stage.segments[segment];
-    add_blocks(c_.compressor, values, stage.range.first_block + s.first / kBlock, s.count, own,
-               transport_.helpers());
-    for (SharedBytes& push : part.pushes) push.reset();
-    const SharedBytes sum = message(number, own.whole());
-    for (int hop = 1; hop < c_.workers; ++hop)
-      outgoing_.push(
-          {part.slice.rank, messages_++, Tag::pull, (self_ + hop) % c_.workers, number, sum});
+  const Segment& s = stage.segments[segment];
+  part.sum = make_message(Kind::sum, number, c_.compressor.bytes(s.count));
+  const std::span<std::byte> sum = part.sum->bytes.subspan(sizeof(Header));
+
+  std::vector<ConstPieces> values(static_cast<std::size_t>(c_.workers));
+  for (std::size_t worker = 0; worker < values.size(); ++worker)
+    if (part.pushes[worker])
+      values[worker] =
+          std::span<const std::byte>(part.pushes[worker]->bytes.subspan(sizeof(Header)));
+  if (works()) {
+    stage.staging->wait(segment);
+    values[static_cast<std::size_t>(self_)] = stage.staging->packed(segment);
   }
-  put(number, self_, own.whole());
+  {
+    const Spans::Scope span(c_.communication.spans(), adding(c_.compressor.lossless()));
+    add_blocks(c_.compressor, values, stage.range.first_block + s.first / kBlock, s.count, sum,
+               transport_.helpers());
+  }
+  for (SharedMessage& push : part.pushes) push.reset();
+  for (int hop = 0; hop < c_.workers; ++hop)
+    if (const int to = (self_ + hop) % c_.workers; to != self_)
+      queue(adders_.on_request ? Kind::announcement : Kind::sum, to, number);
+  if (works()) put(number, self_, sum);
 }
 
-// The sum of a worker's stretch is known.
+// The sum of an adder's stretch is known.
 void DirectSum::put(std::size_t number, int adder, std::span<const std::byte> sum) {
   const Part& part = parts_[number];
   StageState& stage = stages_[part.slice.stage];
@@ -241,20 +300,41 @@ void DirectSum::put(std::size_t number, int adder, std::span<const std::byte> su
   const std::span<std::byte> packed = stage.staging->packed(segment).whole();
   require(packed.size() == sum.size(), "rank {} sent a sum of {} bytes instead of {}", adder,
           sum.size(), packed.size());
-  if (packed.data() != sum.data()) std::ranges::copy(sum, packed.begin());
+  std::ranges::copy(sum, packed.begin());
   stage.staging->put(segment, packed);
-  if (--stage.left > 0) return;
-  summed_.put({part.slice.stage, stage.staging->finish()});
-  --not_summed_;
+  if (--stage.left == 0) summed_.put({part.slice.stage, {stage.staging->finish()}});
 }
 
-DirectSum::SharedBytes DirectSum::message(std::size_t number,
-                                          std::span<const std::byte> payload) const {
-  auto bytes = std::make_shared<Bytes>(kHeader + payload.size());
-  const std::uint64_t slice = number;
-  std::memcpy(bytes->data(), &slice, sizeof slice);
-  std::ranges::copy(payload, bytes->begin() + kHeader);
-  return bytes;
+DirectSum::SharedMessage DirectSum::make_message(Kind kind, std::size_t number,
+                                                 std::size_t payload) {
+  const Header header{static_cast<std::uint64_t>(kind), number};
+  auto message = std::make_shared<Message>(sizeof header + payload);
+  std::memcpy(message->bytes.data(), &header, sizeof header);
+  return message;
+}
+
+void SumServer::serve(std::int64_t first, std::int64_t last) {
+  Transport& transport = c_.communication.transport();
+  for (std::int64_t t = first; t <= last; ++t) {
+    if (sums_) {
+      sums_->serve(t);
+      continue;
+    }
+    std::uint64_t count = 0;
+    Request told = transport.receive(0, Tag::pull, std::as_writable_bytes(std::span(&count, 1)));
+    transport.wait(told, Patience::while_others_work);
+    std::vector<Slice> slices(count);
+    transport.receive_and_wait(0, Tag::pull, std::as_writable_bytes(std::span(slices)));
+    sums_ = std::make_unique<DirectSum>(c_, slices, adders_);
+  }
+}
+
+void SumServer::tell(Transport& transport, const Adders& adders, const std::vector<Slice>& slices) {
+  const std::uint64_t count = slices.size();
+  for (int server = adders.first; server < adders.first + adders.count; ++server) {
+    transport.send_and_wait(server, Tag::pull, std::as_bytes(std::span(&count, 1)));
+    transport.send_and_wait(server, Tag::pull, std::as_bytes(std::span(slices)));
+  }
 }
 
 }  // namespace tandem

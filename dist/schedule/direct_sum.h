@@ -1,8 +1,9 @@
 // Sums slices of the flat gradient over all workers, the most urgent slice first.
 //
 // On a ring all workers must sum in the same order, so an urgent slice cannot overtake. Here there
-// is no common order. A slice is cut into a stretch per worker. Every worker sends each stretch
-// straight to the worker that adds it, which returns the sum:
+// is no common order. A slice is cut into a stretch per adder. Every worker sends each stretch
+// straight to its adder, which returns the sum. The adders are the workers themselves, as here, or
+// servers:
 //
 //   slice            | stretch 0 | stretch 1 | stretch 2 |
 //   worker 0           adds        ──push──▶   ──push──▶
@@ -12,7 +13,7 @@
 // That is as many bytes as on a ring, but 2 latencies instead of 2(p-1). The bits are those of the
 // ring, because additions are in the order of the block's ring (dist/block.h).
 //
-// What has been handed to a network card cannot be overtaken. So a worker hands over only about two
+// What has been handed to a network card cannot be overtaken. So a rank hands over only about two
 // slices at a time and keeps the other messages in a queue, ordered by urgency.
 //
 // On a GPU the communication thread polls the events of ready gradients, because it also waits for
@@ -26,79 +27,83 @@
 #include <vector>
 
 #include "base/queue.h"
-#include "dist/schedule/stages.h"
+#include "dist/schedule/slices.h"
 #include "dist/strategy.h"
 #include "dist/transport/transport.h"
 #include "tensor/staging.h"
 
 namespace tandem {
 
-struct Slice {
-  std::size_t stage = 0;  // that it is a part of
-  BlockRange range;
-  std::int64_t rank = 0;  // in the order of urgency, from 0
+// The ranks that add, and when they send a sum.
+struct Adders {
+  int first = 0, count = 1;
+  // An adder announces a sum, and sends it to a worker that asks for it. False: it sends it at
+  // once.
+  bool on_request = false;
+
+  bool include(int rank) const { return rank >= first && rank < first + count; }
 };
 
-class DirectSum {
+class DirectSum : public SliceSums {
  public:
-  // All workers have the same stages and slices. The slices of a stage cover it, in order.
-  DirectSum(const StrategyContext& context, const std::vector<Stage>& stages,
-            const std::vector<Slice>& slices);
+  // All workers and adders have the same slices.
+  DirectSum(const StrategyContext& context, const std::vector<Slice>& slices, const Adders& adders);
 
-  // The compute thread calls begin() for every stage of an iteration, in any order, as soon as its
-  // gradient is complete or queued on a GPU. It does not block.
-  void begin(std::size_t stage, std::int64_t iteration, const EventPtr& ready);
+  void begin(std::size_t stage, std::int64_t iteration, const EventPtr& ready) override;
+  Summed take() override { return summed_.take(); }
 
-  // The compute thread waits for the next stage that is summed, in no particular order. The sum
-  // replaces the gradient after the event `ready`.
-  struct Summed {
-    static constexpr std::size_t kNone = ~std::size_t{0};
-    std::size_t stage = kNone;  // kNone: all messages of an iteration have been sent and received
-    EventPtr ready;
-  };
-  Summed take() { return summed_.take(); }
+  // A server's part in one iteration, a job for its communication thread.
+  void serve(std::int64_t iteration);
 
  private:
-  using Bytes = std::vector<std::byte>;
-  using SharedBytes = std::shared_ptr<Bytes>;
+  // Bytes that are not cleared first.
+  struct Message {
+    explicit Message(std::size_t size)
+        : memory(std::make_unique_for_overwrite<std::byte[]>(size)), bytes(memory.get(), size) {}
+    std::unique_ptr<std::byte[]> memory;
+    std::span<std::byte> bytes;
+  };
+  using SharedMessage = std::shared_ptr<Message>;
+  // What a message is. The first two go to an adder, the others come from it.
+  enum class Kind : std::uint64_t { values, request, announcement, sum };
 
   struct Part {  // a slice, on this rank
     Slice slice;
-    std::size_t first_segment = 0;    // in its stage; a segment is the stretch of a worker
-    std::vector<SharedBytes> pushes;  // by worker: its values for this rank's stretch
-    std::size_t missing = 0;          // pushes that have not come
+    std::size_t first_segment = 0;      // in its stage; a segment is the stretch of an adder
+    std::vector<SharedMessage> pushes;  // by worker: its values for this rank's stretch
+    std::size_t missing = 0;            // pushes that have not come
+    SharedMessage sum;                  // of this rank's stretch
   };
   struct StageState {
     BlockRange range;
     std::size_t first_part = 0, parts = 0;
     std::vector<Segment> segments;
-    std::unique_ptr<Staging> staging;
-    bool begun = false;    // in this iteration
-    std::size_t left = 0;  // segments that are not summed yet
+    std::unique_ptr<Staging> staging;  // of a worker
+    bool begun = false;                // in this iteration
+    std::size_t left = 0;              // segments that are not summed yet
   };
   struct Begun {
     std::size_t stage;
     std::int64_t iteration;
     EventPtr ready;
   };
-  // A message that waits for its turn.
+  // A message that waits for its turn. It is made when it is sent.
   struct Outgoing {
     std::int64_t rank, number;  // the smallest is sent first
-    Tag tag;
+    Kind kind;
     int to;
     std::size_t part;
-    SharedBytes sum;  // of this rank's stretch; null: a push, which is packed when it is sent
 
     bool operator<(const Outgoing& other) const {  // for std::priority_queue
       return std::pair(rank, number) > std::pair(other.rank, other.number);
     }
   };
   struct InTransit {
-    SharedBytes bytes;
+    SharedMessage message;
     Request request;  // last: cancelled before its memory is freed
   };
-  // Messages with one tag from one worker. They come in the order in which it sends them, so each
-  // message begins with the number of its slice.
+  // Messages with one tag from one rank. They come in the order in which it sends them, so each
+  // message begins with its kind and the number of its slice.
   struct Incoming {
     int from;
     Tag tag;
@@ -115,16 +120,20 @@ class DirectSum {
   void receive_more();
   void wait();
   void deliver();
-  void arrived(const Incoming& from, const SharedBytes& bytes);
+  void arrived(const Incoming& from, const SharedMessage& message);
   void add(std::size_t part);
   void put(std::size_t part, int adder, std::span<const std::byte> sum);
 
+  bool works() const { return self_ < c_.workers; }
   std::size_t segment_of(const Part& part, int adder) const;
   bool empty(const Part& part, int adder) const;
-  SharedBytes message(std::size_t part, std::span<const std::byte> payload) const;
+  void queue(Kind kind, int to, std::size_t part);
+  SharedMessage message_of(const Outgoing& outgoing) const;
+  static SharedMessage make_message(Kind kind, std::size_t part, std::size_t payload);
 
   StrategyContext c_;
   Transport& transport_;
+  Adders adders_;
   int self_;
   std::vector<StageState> stages_;
   std::vector<Part> parts_;
@@ -138,12 +147,31 @@ class DirectSum {
 
   // Of the communication thread.
   std::deque<Begun> queued_;  // begun; the GPU may still compute them
-  std::size_t not_begun_ = 0, not_summed_ = 0;
+  std::size_t not_begun_ = 0;
+  bool idle_ = false;  // nothing has begun or arrived in this iteration
   std::priority_queue<Outgoing> outgoing_;
   std::int64_t messages_ = 0;  // numbers of messages
   std::size_t in_flight_ = 0;  // bytes
   std::deque<InTransit> sends_;
   std::deque<Incoming> incoming_;
+};
+
+// A server that only adds. The workers tell it their slices after their first iteration, which is
+// d-sync's.
+class SumServer : public Server {
+ public:
+  SumServer(const StrategyContext& context, const Adders& adders) : c_(context), adders_(adders) {}
+
+  void serve(std::int64_t first, std::int64_t last) override;
+  void visit(State&) override {}  // nothing is in flight between iterations
+
+  // The first worker calls it on its communication thread.
+  static void tell(Transport& transport, const Adders& adders, const std::vector<Slice>& slices);
+
+ private:
+  StrategyContext c_;
+  Adders adders_;
+  std::unique_ptr<DirectSum> sums_;
 };
 
 }  // namespace tandem

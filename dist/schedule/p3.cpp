@@ -6,38 +6,21 @@
 #include <utility>
 
 #include "base/error.h"
+#include "dist/schedule/ring_sums.h"
 #include "tensor/backend.h"
 
 namespace tandem {
-namespace {
 
-bool overlap(const BlockRange& range, const Parameter& parameter) {
-  return parameter.offset < range.first() + range.count &&
-         range.first() < parameter.offset + parameter.shape.count();
+Via via(const StrategyOptions& given) { return static_cast<Via>(option_value(given, "--via")); }
+
+Adders adders_of(const StrategyContext& context, bool on_request) {
+  if (via(context.options) == Via::servers)
+    return {context.workers, static_cast<int>(context.option("--servers")), on_request};
+  return {0, context.workers, on_request};
 }
 
-}  // namespace
-
-std::vector<Slice> slices_of(const std::vector<Stage>& stages,
-                             const std::vector<const Parameter*>& use, std::int64_t size) {
-  std::vector<Slice> slices;
-  for (std::size_t stage = 0; stage < stages.size(); ++stage) {
-    const BlockRange& all = stages[stage].range;
-    const std::int64_t pieces = parts(all.blocks(), std::max<std::int64_t>(1, size / kBlock));
-    for (std::int64_t i = 0; i < pieces; ++i) {
-      const std::int64_t first = i * all.blocks() / pieces, end = (i + 1) * all.blocks() / pieces;
-      const BlockRange range{.count = std::min(all.count, end * kBlock) - first * kBlock,
-                             .first_block = all.first_block + first};
-      const auto urgent = std::ranges::find_if(
-          use, [&](const Parameter* parameter) { return overlap(range, *parameter); });
-      slices.push_back({.stage = stage, .range = range, .rank = urgent - use.begin()});
-    }
-  }
-  return slices;
-}
-
-P3::P3(const StrategyContext& context)
-    : c_(context), whole_(std::make_unique<GradientSum>(context)) {}
+P3::P3(const StrategyContext& context, const Propagation& propagation)
+    : c_(context), propagation_(propagation), whole_(std::make_unique<GradientSum>(context)) {}
 
 void P3::before_step(std::int64_t t) {
   t_ = t;
@@ -79,23 +62,30 @@ void P3::after_backward(std::int64_t t) {
 void P3::learn() {
   stages_.learn(c_.parameters);
   const std::vector<Stage>& stages = stages_.all();
-  const auto slices = slices_of(stages, used_, c_.option("--slice"));
   stages_of_parameter_.resize(c_.parameters.all().size());
   for (const Parameter* parameter : c_.parameters.trained())
     for (std::size_t stage = 0; stage < stages.size(); ++stage)
       if (overlap(stages[stage].range, *parameter))
         stages_of_parameter_[static_cast<std::size_t>(parameter->index)].push_back(stage);
   updates_.resize(stages.size());
+
+  const Adders adders = adders_of(c_, propagation_.on_request);
+  const auto slices = propagation_.cut(c_, stages, used_, adders.count);
   plan_.text = fmt::format("{} slices of {} tensors", slices.size(), used_.size());
   for (const Slice& slice : slices) plan_.elements.push_back(slice.range.count);
   whole_.reset();
-  sums_ = std::make_unique<DirectSum>(c_, stages, slices);
+  if (via(c_.options) == Via::ring)
+    sums_ = std::make_unique<RingSums>(c_, slices);
+  else
+    sums_ = std::make_unique<DirectSum>(c_, slices, adders);
+  if (via(c_.options) == Via::servers && c_.communication.transport().rank() == 0)
+    c_.communication.call([&] { SumServer::tell(c_.communication.transport(), adders, slices); });
 }
 
 // Waits until the next stage is summed, or the last message of an iteration is sent.
 void P3::take() {
-  DirectSum::Summed summed = sums_->take();
-  if (summed.stage == DirectSum::Summed::kNone) {
+  SliceSums::Summed summed = sums_->take();
+  if (summed.stage == SliceSums::Summed::kNone) {
     --communicating_;
     return;
   }
@@ -109,7 +99,7 @@ void P3::apply(std::size_t stage) {
   {
     const Spans::Scope span(c_.spans, SpanKind::wait);
     while (update.is == Update::Is::in_flight) take();
-    c_.parameters.device().backend().wait_for(update.ready);
+    for (const EventPtr& ready : update.ready) c_.parameters.device().backend().wait_for(ready);
   }
   const Spans::Scope span(c_.spans, SpanKind::update);
   const BlockRange& range = stages_.all()[stage].range;
@@ -137,7 +127,7 @@ void P3::visit(State& state) {
   settle();
   for (const Update& update : updates_) {
     not_applied_ = update.iteration;
-    c_.parameters.device().backend().wait_for(update.ready);
+    for (const EventPtr& ready : update.ready) c_.parameters.device().backend().wait_for(ready);
   }
   state("iteration of the sum", not_applied_);
   Tensor sum = c_.parameters.gradients();

@@ -2,7 +2,11 @@
 // and those of the first layers overtake the others, because the next forward pass needs the first
 // layers first. No worker waits at the end of an iteration: forward waits for each layer by itself.
 //
-// The weights are those of d-sync, bit for bit. direct_sum.h has the communication.
+// The baseline of P3's paper, ps-wfbp, differs only in its slices and in when sums are sent. It
+// sends whole layers in the order in which backward finishes them.
+//
+// The weights are those of d-sync, bit for bit. direct_sum.h and ring_sums.h have the
+// communication.
 #pragma once
 
 #include <memory>
@@ -10,19 +14,29 @@
 
 #include "dist/gradient_sum.h"
 #include "dist/schedule/direct_sum.h"
+#include "dist/schedule/slices.h"
 #include "dist/schedule/stages.h"
 #include "dist/strategy.h"
 
 namespace tandem {
 
-// Cuts the stages into slices of about `size` elements. A slice is as urgent as the parameter in it
-// that forward uses first; `use` lists the parameters in that order.
-std::vector<Slice> slices_of(const std::vector<Stage>& stages,
-                             const std::vector<const Parameter*>& use, std::int64_t size);
+// What differs between the algorithms.
+struct Propagation {
+  std::vector<Slice> (*cut)(const StrategyContext& context, const std::vector<Stage>& stages,
+                            const std::vector<const Parameter*>& use, int adders);
+  bool on_request = false;  // see Adders
+};
+
+// --via: who adds the slices.
+enum class Via : std::int64_t { direct, servers, ring };
+Via via(const StrategyOptions& given);
+
+// The ranks that add, according to the options.
+Adders adders_of(const StrategyContext& context, bool on_request);
 
 class P3 : public Strategy {
  public:
-  explicit P3(const StrategyContext& context);
+  P3(const StrategyContext& context, const Propagation& propagation);
 
   void before_step(std::int64_t t) override;
   void before_use(Parameter& parameter) override;
@@ -44,6 +58,7 @@ class P3 : public Strategy {
   void apply_all();
 
   StrategyContext c_;
+  Propagation propagation_;
   std::int64_t t_ = 0;
 
   // The first iteration is d-sync's. It shows in which order parameters are used and become ready.
@@ -52,13 +67,13 @@ class P3 : public Strategy {
   StagesInOrder stages_;
 
   std::vector<std::vector<std::size_t>> stages_of_parameter_;  // by index
-  std::unique_ptr<DirectSum> sums_;
+  std::unique_ptr<SliceSums> sums_;
   // What a stage's weights lack.
   struct Update {
     enum class Is { applied, in_flight, summed };
     Is is = Is::applied;
     std::int64_t iteration = 0;
-    EventPtr ready;
+    std::vector<EventPtr> ready;
   };
   std::vector<Update> updates_;  // by stage
   // Loaded: an iteration whose sum is in the flat gradient and not applied. 0: none.

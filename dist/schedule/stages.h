@@ -26,6 +26,12 @@ struct Stage {
   const Parameter* last = nullptr;  // the parameter that completes it
 };
 
+// Whether a parameter has elements in this range of the flat gradient.
+inline bool overlap(const BlockRange& range, const Parameter& parameter) {
+  return parameter.offset < range.first() + range.count &&
+         range.first() < parameter.offset + parameter.shape.count();
+}
+
 // `ready` lists all trained parameters of the set in the order in which they become ready. The
 // stages are in that order, too.
 std::vector<Stage> stages_of(const ParameterSet& parameters,

@@ -202,12 +202,21 @@ std::vector<Weights> run(const Job& job) {
   return weights;
 }
 
-// The defaults, and each option once with its least value and once with one more than the default.
+// The defaults, and each option once with its least value and once with one more than the default,
+// or with each of its choices.
 std::vector<StrategyOptions> variants(const StrategyInfo& algo) {
   std::vector<StrategyOptions> all(1);
-  for (const StrategyOption& option : algo.options)
-    for (const std::int64_t value : {option.least, option.value + 1})
-      if (value != option.value) all.push_back({{option.name, value}});
+  const auto add = [&](const StrategyOption& option, std::int64_t value) {
+    StrategyOptions options{{option.name, value}};
+    if (option.name == "--via" && algo.servers(options) > 0) options["--servers"] = 2;
+    if (option.name == "--servers" && algo.servers(options) == 0) return;
+    if (value != option.value) all.push_back(options);
+  };
+  for (const StrategyOption& option : algo.options) {
+    add(option, option.least);
+    add(option, option.value + 1);
+    for (std::int64_t value = 2; value < std::ssize(option.choices); ++value) add(option, value);
+  }
   return all;
 }
 
@@ -261,6 +270,7 @@ TEST_CASE("conformance: entries of the table are complete and consistent") {
       CHECK(!own.help.empty());
       CHECK(own.least <= own.value);
       CHECK(own.value < own.most);
+      CHECK((own.choices.empty() || own.most == std::ssize(own.choices) - 1));
       // Algorithms that share an option mean the same by it.
       const auto shared = std::ranges::find(strategy_options(), own.name, &StrategyOption::name);
       CHECK(shared->help == own.help);

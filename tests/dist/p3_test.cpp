@@ -1,8 +1,8 @@
-#include "dist/schedule/p3.h"
-
 #include <doctest/doctest.h>
 
 #include "dist/launch.h"
+#include "dist/schedule/direct_sum.h"
+#include "dist/schedule/ring_sums.h"
 #include "tests/dist/gradients.h"
 #include "tests/support.h"
 
@@ -46,11 +46,28 @@ TEST_CASE("p3: slices cover the stages, and are as urgent as the first use of wh
   }
 }
 
+TEST_CASE("p3: the baseline gives small layers to one adder, and divides large ones") {
+  const std::vector<Stage> stages{{.range = {.count = 999'999, .first_block = 600}},
+                                  {.range = {.count = 600 * kBlock}},
+                                  {.range = {.count = 5}}};
+  const auto slices = whole_stages(stages, 4);
+  REQUIRE(slices.size() == 3);
+  for (std::size_t i = 0; i < slices.size(); ++i) {
+    CHECK(slices[i].stage == i);
+    CHECK(slices[i].range.count == stages[i].range.count);
+    CHECK(slices[i].rank == 0);
+  }
+  CHECK(slices[0].adder == 0);
+  CHECK(slices[1].adder == Slice::kAll);
+  CHECK(slices[2].adder == 2 * 9973 % 4);
+}
+
 // Both workers hand over a long stage and then a short one that is more urgent. On the slow link
 // the long one takes a quarter of a second.
-TEST_CASE("p3: an urgent stage overtakes one that was begun before it") {
+template <class MakeSums>
+void check_overtaking(const MakeSums& make_sums) {
   constexpr std::int64_t kSlices = 60, kCount = (kSlices + 1) * kBlock;
-  run_on_ranks({.app = "test", .ranks = 2, .link = {.bytes_per_s = 2e6}}, [&](Communication& communication) {
+  const auto work = [&](Communication& communication) {
     const int rank = communication.transport().rank();
     Parameter p({kCount}, gradient(kCount, rank));
     ParameterSet set({{"p", &p}}, cpu_device());
@@ -63,23 +80,34 @@ TEST_CASE("p3: an urgent stage overtakes one that was begun before it") {
                                   .communication = communication,
                                   .compressor = *compressor,
                                   .workers = 2};
-    const std::vector<Stage> stages{{.range = {.count = kSlices * kBlock, .first_block = 1}},
-                                    {.range = {.count = kBlock}}};
     std::vector<Slice> slices;
     for (std::int64_t i = 0; i < kSlices; ++i)
       slices.push_back({.stage = 0, .range = {.count = kBlock, .first_block = 1 + i}, .rank = 1});
     slices.push_back({.stage = 1, .range = {.count = kBlock}, .rank = 0});
-    DirectSum sums(context, stages, slices);
+    const std::unique_ptr<SliceSums> sums = make_sums(context, slices);
     for (const std::int64_t t : {1, 2}) {
       p.gradient.backend().copy(p.value, p.gradient);
-      sums.begin(0, t, nullptr);
-      sums.begin(1, t, nullptr);
-      CHECK(sums.take().stage == 1);
-      CHECK(sums.take().stage == 0);
-      CHECK(sums.take().stage == DirectSum::Summed::kNone);
+      sums->begin(0, t, nullptr);
+      sums->begin(1, t, nullptr);
+      CHECK(sums->take().stage == 1);
+      CHECK(sums->take().stage == 0);
+      CHECK(sums->take().stage == SliceSums::Summed::kNone);
       const auto mine = gradient(kCount, rank), other = gradient(kCount, 1 - rank);
       const auto sum = p.gradient.span<float>();
       for (std::size_t i = 0; i < sum.size(); ++i) REQUIRE(sum[i] == mine[i] + other[i]);
     }
+  };
+  run_on_ranks({.app = "test", .ranks = 2, .link = {.bytes_per_s = 2e6}}, work);
+}
+
+TEST_CASE("p3: an urgent stage overtakes one that was begun before it") {
+  check_overtaking([](const StrategyContext& context, const std::vector<Slice>& slices) {
+    return std::make_unique<DirectSum>(context, slices, Adders{.count = 2});
+  });
+}
+
+TEST_CASE("p3: an urgent stage overtakes on the ring, too") {
+  check_overtaking([](const StrategyContext& context, const std::vector<Slice>& slices) {
+    return std::make_unique<RingSums>(context, slices);
   });
 }
