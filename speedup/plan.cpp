@@ -147,9 +147,9 @@ void check_handed_on(const std::vector<std::string>& options) {
   constexpr std::string_view kAlsoOurs[] = {"--workers", "--link",      "--iterations", "--batch",
                                             "--seed",    "--data",      "--threads",    "--device",
                                             "--quiet",   "--precision", "--help"};
-  constexpr std::string_view kSet[] = {"--algo",    "--compress", "--servers", "--epochs",
-                                       "--metrics", "--summary",  "--trace",   "--test-every",
-                                       "--save",    "--timeline"};
+  constexpr std::string_view kSet[] = {"--algo",    "--compress", "--servers",    "--epochs",
+                                       "--metrics", "--summary",  "--trace",      "--test-every",
+                                       "--save",    "--timeline", "--timeline-ms"};
   for (const std::string& option : options) {
     if (std::ranges::find(kAlsoOurs, name_of(option)) != std::end(kAlsoOurs))
       throw UserError("give {} before the --: the comparison passes it to the program itself",

@@ -96,6 +96,12 @@ std::vector<OptionRow> make_table() {
       {.name = "--summary", .member = &O::summary, .ranks = kDiffer},
       {.name = "--trace", .member = &O::trace, .ranks = kDiffer},
       {.name = "--timeline", .member = &O::timeline, .ranks = kDiffer},
+      {.name = "--timeline-ms",
+       .member = &O::timeline_ms,
+       .ranks = kDiffer,
+       .rule = rules::number("a number from 0.001 to 1000000",
+                             [](double v) { return v >= 1e-3 && v <= 1e6; }),
+       .unset = "0"},
       {.name = "--quiet", .member = &O::quiet, .ranks = kDiffer},
   };
 }

@@ -192,6 +192,9 @@ void add_options(CLI::App& app, const AppHelp& about, TrainOptions& o) {
         "Write the timeline of all threads (Chrome's format;\n"
         "open it with ui.perfetto.dev)");
   files("--timeline", "", "At the end, print two iterations of worker 0 as letters");
+  files("--timeline-ms", "MS",
+        "Milliseconds per letter of --timeline, to compare runs.\n"
+        "Default: the two iterations fill a line");
   files("--quiet", "", "Print only errors");
 
   for (const OptionRow& row : option_table())
@@ -215,6 +218,8 @@ void check_use(const TrainOptions& o, const CLI::App& app) {
   if (o.device == DeviceKind::cpu && given("--graphs"))
     throw UserError("--graphs has no effect with --device cpu");
   if (o.timeline && o.quiet) throw UserError("--timeline and --quiet cannot be used together");
+  if (given("--timeline-ms") && !o.timeline)
+    throw UserError("--timeline-ms has no effect without --timeline");
   if (given("--iterations") && given("--epochs"))
     throw UserError("--iterations and --epochs cannot be used together");
 }

@@ -69,6 +69,7 @@ struct TrainOptions {
   std::string data;  // empty: the application's default
   std::string load, save, metrics, summary, trace;
   bool timeline = false, quiet = false;
+  double timeline_ms = 0;  // per letter; 0: the timeline fills its lines
 
   // The application's own options, by their names in the summary.
   struct Own {

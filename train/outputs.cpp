@@ -96,7 +96,8 @@ void Outputs::finish(const Summary& summary, const ParameterSet& weights) {
   write("--trace", o_.trace, [&] { write_file(o_.trace, to_chrome_trace(summary.ranks)); });
   say(to_text(summary));
   if (o_.timeline)
-    say(timeline_text(summary.ranks[0], summary.cold, summary.mean_ms(), output_width()));
+    say(timeline_text(summary.ranks[0], summary.cold, summary.mean_ms(), output_width(),
+                      o_.timeline_ms));
 }
 
 }  // namespace tandem

@@ -145,19 +145,27 @@ class Drawing {
 }  // namespace
 
 std::string timeline_text(const RankReport& worker, std::int64_t cold, double mean_ms,
-                          std::size_t width) {
+                          std::size_t width, double ms_per_letter) {
   const auto iterations = iterations_of(worker.compute_spans);
   if (iterations.empty()) return "";
-  const Excerpt shown = choose(iterations, cold, mean_ms);
+  Excerpt shown = choose(iterations, cold, mean_ms);
   if (shown.extent.end <= shown.extent.begin) return "";
 
   constexpr std::size_t kNames = 17, kFewest = 20;  // characters
-  const Drawing drawing(shown.extent, std::max(width, kNames + kFewest) - kNames);
-  std::string text = fmt::format("\nworker {}, {}, {:.2g} ms a letter\n", worker.rank,
+  std::size_t columns = std::max(width, kNames + kFewest) - kNames;
+  if (ms_per_letter > 0) {
+    const double ms = 1e3 * seconds_between(shown.extent.begin, shown.extent.end);
+    columns = static_cast<std::size_t>(
+        std::min(std::ceil(ms / ms_per_letter), static_cast<double>(columns)));
+    shown.extent.end =
+        shown.extent.begin + from_seconds(static_cast<double>(columns) * ms_per_letter / 1e3);
+  }
+  const Drawing drawing(shown.extent, columns);
+  std::string text = fmt::format("\nworker {}, {}, {:.{}g} ms a letter\n", worker.rank,
                                  shown.first == shown.last
                                      ? fmt::format("iteration {}", shown.first)
                                      : fmt::format("iterations {} and {}", shown.first, shown.last),
-                                 drawing.ms_per_column());
+                                 drawing.ms_per_column(), ms_per_letter > 0 ? 6 : 2);
   const auto add = [&](const char* name, std::string row) {
     row.erase(row.find_last_not_of(' ') + 1);
     text += fmt::format("  {:<{}}{}\n", name, row.empty() ? 0 : kNames - 2, row);

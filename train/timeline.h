@@ -13,9 +13,10 @@ namespace tandem {
 // for each of its threads, a time scale and a legend, in lines of `width` characters. It shows two
 // consecutive iterations whose time is close to the mean (`mean_ms` per iteration). They come from
 // the second half of the iterations that are not cold, without the last one, in which the pipeline
-// drains. Fewer if the run has fewer; empty if it has none.
+// drains. Fewer if the run has fewer; empty if it has none. They fill the lines, unless
+// `ms_per_letter` sets the scale: then what does not fit is cut off.
 std::string timeline_text(const RankReport& worker, std::int64_t cold, double mean_ms,
-                          std::size_t width);
+                          std::size_t width, double ms_per_letter = 0);
 
 // The width of the terminal that standard output is; 80 if it is not a terminal.
 std::size_t output_width();

@@ -271,6 +271,8 @@ TEST_CASE("command line: --timeline draws the threads of worker 0, in lines of 8
 
   CHECK(refusal({"--data", "synthetic", "--timeline", "--quiet"}) ==
         "mnist_mlp: --timeline and --quiet cannot be used together\n");
+  CHECK(refusal({"--data", "synthetic", "--timeline-ms", "2"}) ==
+        "mnist_mlp: --timeline-ms has no effect without --timeline\n");
 }
 
 TEST_CASE("command line: numbers are decimal, and the last of repeated options counts") {

@@ -61,6 +61,19 @@ TEST_CASE("timeline: two iterations, a letter for the longest activity, and a sc
   CHECK(lines[6] == "                 |0 ms     |10       |20       |30");
 }
 
+TEST_CASE("timeline: on a given scale, lines end where the iterations or the lines do") {
+  Worker w;
+  for (int t = 1; t <= 4; ++t) w.iteration(t, 20 * t);
+  auto lines = lines_of(timeline_text(w.report(), 1, 20, 80, 2));
+  CHECK(lines[1] == "worker 0, iterations 2 and 3, 2 ms a letter");
+  CHECK(lines[3].size() == 17 + 20);
+  CHECK(lines[6] == "                 |0 ms     |20  |30");
+  lines = lines_of(timeline_text(w.report(), 1, 20, 57, 0.5));  // 40 letters of 80
+  CHECK(lines[1] == "worker 0, iterations 2 and 3, 0.5 ms a letter");
+  CHECK(lines[3] == "  compute        FFFFFFBBBBBBBBBBWWWWWWWWWWWWWWWWWWWWUUUU");
+  CHECK(timeline_text(w.report(), 1, 20, 57, 12.5).find(" 12.5 ms a letter") != std::string::npos);
+}
+
 TEST_CASE("timeline: it shows iterations whose time is close to the mean") {
   Worker w;
   double at = 0;
