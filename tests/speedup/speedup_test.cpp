@@ -250,7 +250,34 @@ TEST_CASE("speedup: an excerpt of a trace has two iterations near the mean, and 
   CHECK(forward->begin == doctest::Approx(0));
   CHECK(forward->end == doctest::Approx(60));
   CHECK(forward->iteration == 5);
-  CHECK(excerpt(trace, 8, 1, 190)[0].iteration == 3);
+  CHECK(excerpt(trace, 8, 1, 190)[0].iteration == 6);
+}
+
+TEST_CASE("speedup: in an excerpt, waits interrupt spans, and nested spans do not add up") {
+  std::string events;
+  const auto add = [&](const char* what, int thread, int iteration, double ms, double duration_ms) {
+    events += fmt::format(
+        R"({}{{"ph":"X","name":"{}","pid":0,"tid":{},"ts":{},"dur":{},"args":{{"iteration":{}}}}})",
+        events.empty() ? "" : ",", what, thread, 1e3 * ms, 1e3 * duration_ms, iteration);
+  };
+  for (int t = 1; t <= 8; ++t) {  // as of p3; inner spans are written before outer ones
+    add("wait", 0, t, 100 * t + 10, 20);
+    add("forward", 0, t, 100 * t, 50);
+    add("backward", 0, t, 100 * t + 50, 50);
+    add("communicate", 1, t, 100 * t, 30);
+    add("wait", 1, t, 100 * t + 80, 15);
+    add("communicate", 1, t, 100 * t, 100);
+  }
+  std::map<std::pair<std::string, bool>, double> ms;
+  for (const TimelineSpan& s : excerpt("{\"traceEvents\":[" + events + "]}", 8, 1, 100)) {
+    ms[{s.what, s.communicates}] += s.end - s.begin;
+    CHECK(s.end <= 200 + 1e-6);
+  }
+  CHECK(ms[{"forward", false}] == doctest::Approx(2 * 30));
+  CHECK(ms[{"wait", false}] == doctest::Approx(2 * 20));
+  CHECK(ms[{"backward", false}] == doctest::Approx(2 * 50));
+  CHECK(ms[{"communicate", true}] == doctest::Approx(2 * 85));
+  CHECK(ms[{"wait", true}] == doctest::Approx(2 * 15));
 }
 
 TEST_CASE("speedup: finished cells are kept, failed ones and those of other plans are not") {
