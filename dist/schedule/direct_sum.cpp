@@ -209,8 +209,10 @@ void DirectSum::receive_more() {
 void DirectSum::wait() {
   std::vector<Request*> requests;
   for (InTransit& send : sends_) requests.push_back(&send.request);
+  // Not for a later receive that happens to complete first: deliver() would not take it, and
+  // waiting for it again would return at once, without progress.
   for (Incoming& in : incoming_)
-    for (InTransit& receive : in.receives) requests.push_back(&receive.request);
+    if (!in.receives.empty()) requests.push_back(&in.receives.front().request);
   if (not_begun_ == 0)
     return transport_.await_any(requests,
                                 idle_ ? Patience::while_others_work : Patience::until_timeout);

@@ -107,9 +107,10 @@ class LongJob {
       ::usleep(1000);  // another process: there is nothing to wait on
     }
   }
-  void wait_until_it_trains() {
-    wait_until([&] { return mpiexec_.out_so_far().find("network: MPI") != std::string::npos; });
+  void wait_until_it_says(const char* text) {
+    wait_until([&] { return mpiexec_.out_so_far().find(text) != std::string::npos; });
   }
+  void wait_until_it_trains() { wait_until_it_says("network: MPI"); }
   pid_t wait_for_watcher_of(int rank) {
     pid_t watcher = 0;
     wait_until([&] { return (watcher = find_rank(mark_, rank, "rank-watcher")) > 0; });
@@ -416,6 +417,44 @@ TEST_CASE("mpi: at the end ranks wait for one that writes, but not for a stopped
   CHECK(r.status == 1);
   CHECK(r.err.find("mnist_mlp: rank 0 has been silent for 1 s (--stall-timeout); the job ends\n") !=
         std::string::npos);
+}
+
+TEST_CASE("mpi: communication during backward gives the same bits" * doctest::skip(!kHasMpi)) {
+  const TemporaryFolder folder;
+  write_mnist(folder.path(), 200, 10);
+  // The measured plans are used from iteration 7 on.
+  const Words common = {"--data",    folder.path(), "--iterations", "8",         "--batch",    "10",
+                        "--threads", "1",           "--quiet",      "--summary", "/dev/stdout"};
+  for (const char* compress : {"none", "quant8"}) {
+    const Words how = common + Words{"--compress", compress};
+    const std::string d_sync = hash_in(run_program("mnist_mlp", how + Words{"--workers", "3"}));
+    for (const Words& algo : {Words{"wfbp"}, Words{"merge"}, Words{"p3", "--slice", "9000"},
+                              Words{"p3", "--slice", "2048", "--link", "1gbe"}})
+      CHECK(hash_in(run_mpi(3, "mnist_mlp", how + Words{"--algo"} + algo)) == d_sync);
+  }
+}
+
+TEST_CASE("mpi: a rank that dies or stops among many open messages is named" *
+          doctest::skip(!kHasMpi)) {
+  if (kHasOpenMpi) ::setenv("OMPI_MCA_pml", "ob1", 0);
+  const auto end = [](int signal) {
+    // 317 slices per iteration.
+    LongJob job(4, "slices" + std::to_string(signal),
+                {"--batch", "8", "--algo", "p3", "--slice", "2048", "--link", "1gbe",
+                 "--verify-every", "2", "--stall-timeout", "1"});
+    job.wait_until_it_says("plan: ");
+    job.send(2, signal);
+    return job.end();
+  };
+  const ProgramResult killed = end(SIGKILL);
+  CAPTURE(killed.err);
+  CHECK(killed.status != 0);
+  CHECK(killed.err.find("rank 2") != std::string::npos);
+  const ProgramResult stopped = end(SIGSTOP);
+  CAPTURE(stopped.err);
+  CHECK(stopped.status == 1);
+  CHECK(stopped.err.find("mnist_mlp: rank 2 has been silent for 1 s (--stall-timeout); the job "
+                         "ends\n") != std::string::npos);
 }
 
 TEST_CASE("mpi: a build without it says so" * doctest::skip(kHasMpi)) {
