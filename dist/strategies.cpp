@@ -167,7 +167,8 @@ std::vector<StrategyInfo> make_table() {
                     .help = "size of a bucket in MB; the last one may be smaller",
                     .value = 25,
                     .least = 1,
-                    .most = 1'000'000}},
+                    .most = 1'000'000,
+                    .elements = 1e6 / sizeof(float)}},
        .rows = {.label = "Buckets", .by_default = false}},
       {.name = "mg-wfbp",
        .help = "as wfbp, with tensors merged by Theorem 1 of MG-WFBP",
@@ -191,7 +192,8 @@ std::vector<StrategyInfo> make_table() {
                     .help = "elements of the gradient per slice, rounded to blocks of 2048",
                     .value = 50'000,
                     .least = 1,
-                    .most = 1'000'000'000},
+                    .most = 1'000'000'000,
+                    .elements = 1},
                    {.name = "--order",
                     .value_name = "priority|ready",
                     .help = "which slice is sent next. priority: the one that the next forward "
@@ -329,7 +331,16 @@ std::int64_t option_value(const StrategyOptions& given, const std::string& name)
 }
 
 std::unique_ptr<Strategy> make_strategy(const std::string& name, const StrategyContext& context) {
-  return strategy_named(name).make(context);
+  const StrategyInfo& info = strategy_named(name);
+  const std::int64_t count = context.parameters.gradients().count();
+  for (const StrategyOption& option : info.options) {
+    if (option.elements == 0 || !context.options.contains(option.name)) continue;
+    const std::int64_t value = context.option(option.name);
+    if (static_cast<double>(value) * option.elements > static_cast<double>(count))
+      throw UserError("{} {} is larger than the whole gradient of {} elements ({:.3g} MB)",
+                      option.name, value, count, 1e-6 * static_cast<double>(count) * sizeof(float));
+  }
+  return info.make(context);
 }
 
 std::optional<double> predicted_iteration(const ModelInput& input) {

@@ -67,6 +67,7 @@ const std::vector<StrategyOption>& strategy_options();
 // The names of the algorithms that have this option.
 std::vector<std::string> strategies_with(const std::string& option);
 
+// Throws UserError for an unknown name, and for options that do not fit the net.
 std::unique_ptr<Strategy> make_strategy(const std::string& name, const StrategyContext& context);
 
 // The predicted seconds per iteration; nothing for an algorithm without a model.

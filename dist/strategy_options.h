@@ -18,6 +18,9 @@ struct StrategyOption {
   // Whether the value is a number of d-sync iterations or epochs that the run begins with.
   enum class Warmup { no, iterations, epochs };
   Warmup warmup = Warmup::no;
+  // If the value is a part of the gradient: the elements per unit. A given value must not exceed
+  // the gradient; the default may.
+  double elements = 0;
   // The names of the values 0, 1, …; empty: the value is a number.
   std::vector<std::string> choices = {};
 

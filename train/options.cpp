@@ -229,8 +229,13 @@ void check_use(const TrainOptions& o, const CLI::App& app) {
 bool parse_options(int argc, char** argv, const AppHelp& help, TrainOptions& options) {
   CLI::App app(help.about);
   set_conventions(app);
+  const StrategyOptions before = options.algo_options;
   add_options(app, help, options);
   if (!parse_command_line(app, argc, argv)) return false;
+  // A value that is given must fit the net; the default need not (dist/strategy_options.h).
+  for (const StrategyOption& option : strategy_options())
+    if (app.count(option.name) == 0 && !before.contains(option.name))
+      options.algo_options.erase(option.name);
   options = check_options(options);
   check_use(options, app);
   for (const OwnOption& own : help.own)

@@ -66,6 +66,8 @@ TEST_CASE("command line: an invalid value is refused with the option's name") {
                                     {"--stall-timeout", "0"},
                                     {"--stall-timeout", "1e10"},
                                     {"--trace", "/no/such/folder/file"},
+                                    {"--slice", "0"},
+                                    {"--bucket-mb", "0"},
                                     {"--device", "tpu"},
                                     {"--lr-schedule", "up"},
                                     {"--label-smoothing", "1"},
@@ -384,6 +386,19 @@ TEST_CASE("command line: an output that fails is reported, and the others are wr
       std::filesystem::remove(output[1]);
     }
   }
+}
+
+TEST_CASE("command line: only a bucket or slice that is given must fit the gradient") {
+  const TemporaryFolder folder;
+  const std::string digits = few_digits(folder.path());
+  const std::string end = " is larger than the whole gradient of 648048 elements (2.59 MB)\n";
+  CHECK(refusal({"--data", digits, "--workers", "2", "--algo", "buckets", "--bucket-mb", "25"}) ==
+        "mnist_mlp: --bucket-mb 25" + end);
+  CHECK(refusal({"--data", digits, "--workers", "2", "--algo", "p3", "--slice", "1000000"}) ==
+        "mnist_mlp: --slice 1000000" + end);
+  CHECK(run_program("mnist_mlp",
+                    {"--data", digits, "--workers", "2", "--algo", "buckets", "--iterations", "1"})
+            .status == 0);
 }
 
 TEST_CASE("command line: a closed standard output does not end a run") {

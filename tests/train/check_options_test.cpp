@@ -112,6 +112,26 @@ TEST_CASE("train(): contradictory options are refused") {
         "--save and --trace would write to the same file /tmp/x");
 }
 
+TEST_CASE("train(): a bucket or slice that is larger than the gradient is refused") {
+  const auto refused = [](const char* algo, const StrategyOptions& options) {
+    TrainOptions o;
+    o.algo = algo;
+    o.algo_options = options;
+    o.workers = 2;
+    o.threads = 1;
+    o.iterations = 1;
+    o.quiet = true;
+    return message_of<UserError>([&] { train(task(), o); });
+  };
+  const std::string end = " is larger than the whole gradient of 648048 elements (2.59 MB)";
+  CHECK(refused("buckets", {{"--bucket-mb", 3}}) == "--bucket-mb 3" + end);
+  CHECK(refused("p3", {{"--slice", 648'049}}) == "--slice 648049" + end);
+  CHECK(refused("buckets", {{"--bucket-mb", 2}}).empty());
+  CHECK(refused("p3", {{"--slice", 648'048}}).empty());
+  CHECK(refused("merge", {{"--slice", 648'049}}).empty());  // train() ignores what has no effect
+  CHECK(refused("buckets", {}).empty());  // the default is larger, and means a single bucket
+}
+
 TEST_CASE("check_options: checking the result again changes nothing") {
   TrainOptions o;
   o.workers = 3;
