@@ -42,6 +42,9 @@ struct StrategyInfo {
   double (*predict)(const ModelInput& input) = nullptr;
   std::vector<StrategyOption> options = {};
   SpeedupRows rows = {};
+  // After how many iterations it has measured a merge plan, which --plan writes to a file and reads
+  // back; 0: it makes none.
+  std::int64_t plan_after = 0;
 
   // Null if the algorithm does not have it.
   const StrategyOption* option(const std::string& named) const;

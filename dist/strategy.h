@@ -24,6 +24,7 @@
 #include "autograd/sgd.h"
 #include "dist/communication.h"
 #include "dist/compress/compressor.h"
+#include "dist/schedule/merge.h"
 #include "dist/strategy_options.h"
 #include "dist/timing/spans.h"
 #include "tensor/event.h"
@@ -49,6 +50,8 @@ struct CommunicationPlan {
   std::string text;                    // in a few words for the user; empty: none, or not yet
   std::vector<std::int64_t> elements;  // of each message, in the order of sending
   std::optional<double> predicted_s;   // of an iteration
+  std::int64_t first_iteration = 0;    // that communicates so
+  std::optional<MergePlan> merge;      // with what it was made from, if it merges by measurement
 };
 
 class Strategy : public Hooks {
@@ -85,6 +88,9 @@ struct StrategyContext {
   int workers = 1;
   StrategyOptions options = {};
   std::int64_t warmup_iterations = 0;  // of d-sync, at the beginning of the run
+  // For algorithms that plan by measurement (StrategyInfo::plan_after): a plan to use instead. Only
+  // the first worker's counts.
+  const MergePlan* plan = nullptr;
 
   std::int64_t option(const std::string& name) const { return option_value(options, name); }
 };

@@ -95,6 +95,7 @@ std::vector<OptionRow> make_table() {
       {.name = "--metrics", .member = &O::metrics, .ranks = kDiffer},
       {.name = "--summary", .member = &O::summary, .ranks = kDiffer},
       {.name = "--trace", .member = &O::trace, .ranks = kDiffer},
+      {.name = "--plan", .member = &O::plan, .ranks = kDiffer},
       {.name = "--timeline", .member = &O::timeline, .ranks = kDiffer},
       {.name = "--timeline-ms",
        .member = &O::timeline_ms,

@@ -53,6 +53,17 @@ std::string algo_help() {
       names, default_strategy(1).name, default_strategy(2).name));
 }
 
+std::string plan_help() {
+  std::vector<std::string> names;
+  for (const StrategyInfo& info : all_strategies())
+    if (info.plan_after > 0) names.push_back(info.name);
+  return wrapped(fmt::format(
+      "{}: keep the measured plan, which says what is sent together. If FILE exists, use its plan "
+      "from the second iteration on and measure nothing; else write the plan to it (JSON). Only "
+      "the first rank reads or writes it",
+      fmt::join(names, ", ")));
+}
+
 void add_strategy_option(CLI::App& app, const char* group, const StrategyOption& option,
                          StrategyOptions& values) {
   std::int64_t& value = values.try_emplace(option.name, option.value).first->second;
@@ -191,6 +202,7 @@ void add_options(CLI::App& app, const AppHelp& about, TrainOptions& o) {
   files("--trace", "FILE",
         "Write the timeline of all threads (Chrome's format;\n"
         "open it with ui.perfetto.dev)");
+  files("--plan", "FILE", plan_help().c_str());
   files("--timeline", "", "At the end, print two iterations of worker 0 as letters");
   files("--timeline-ms", "MS",
         "Milliseconds per letter of --timeline, to compare runs.\n"

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "train/files.h"
+#include "train/plan_file.h"
 #include "train/timeline.h"
 #include "train/weights.h"
 
@@ -16,11 +17,12 @@ namespace {
 
 using File = std::pair<const char*, std::string>;  // the option and its value
 
-std::array<File, 4> outputs_of(const TrainOptions& o) {
+std::array<File, 5> outputs_of(const TrainOptions& o) {
   return {{{"--save", o.save},
            {"--metrics", o.metrics},
            {"--summary", o.summary},
-           {"--trace", o.trace}}};
+           {"--trace", o.trace},
+           {"--plan", reads_plan(o) ? "" : o.plan}}};
 }
 
 bool writes_to_stdout(const TrainOptions& o) {
@@ -40,12 +42,17 @@ void check_different(const TrainOptions& o, const std::string& features) {
         throw UserError("{} and {} would write to the same file {}", other->first, one->first,
                         one->second);
     }
-  for (const auto& [input, read] : {File{"--load", o.load}, File{"--features", features}})
-    for (const auto& [output, written] : outputs)
-      if (!read.empty() && !written.empty() && output != std::string_view("--save") &&
-          is_same_file(read, written))
+  const File inputs[] = {
+      {"--load", o.load}, {"--features", features}, {"--plan", reads_plan(o) ? o.plan : ""}};
+  for (const auto& [input, read] : inputs)
+    for (const auto& [output, written] : outputs) {
+      const bool weights = input != std::string_view("--plan");
+      if (read.empty() || written.empty() || (weights && output == std::string_view("--save")))
+        continue;
+      if (is_same_file(read, written))
         throw UserError("{} would overwrite {}, which {} reads; choose another file", output,
                         written, input);
+    }
 }
 
 // Checks the options. Returns them if they are consistent.
@@ -85,6 +92,11 @@ void Outputs::test(std::int64_t epoch, std::int64_t iteration, double train_loss
   metrics_work_ = failures_.attempt_meanwhile("--metrics", [&] {
     metrics_.test(epoch, iteration, train_loss, test_accuracy, objective, wall_s);
   });
+}
+
+void Outputs::plan(const MergePlan& plan) {
+  if (o_.plan.empty() || !plan.file.empty()) return;
+  failures_.attempt_meanwhile("--plan", [&] { write_file(o_.plan, to_json(plan, o_)); });
 }
 
 void Outputs::finish(const Summary& summary, const ParameterSet& weights) {

@@ -1,6 +1,6 @@
-// All that a run writes, on its first rank: text for a person, --metrics during training, and
-// --save, --summary and --trace at the end. If one output fails, training and the other outputs go
-// on.
+// All that a run writes, on its first rank: text for a person, --metrics and --plan during
+// training, and --save, --summary and --trace at the end. If one output fails, training and the
+// other outputs go on.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ namespace tandem {
 class Outputs {
  public:
   // Throws UserError, before any work is done, if a file cannot be written, if two outputs are the
-  // same file, or if an output would overwrite an input (--load, or `features`, which only --save
-  // may replace).
+  // same file, or if an output would overwrite an input (--plan, --load, or `features`; only --save
+  // may replace the last two).
   Outputs(const std::string& app, const TrainOptions& options, const std::string& features);
 
   // Call when training begins. Clears earlier metrics.
@@ -31,6 +31,9 @@ class Outputs {
   void iteration(std::int64_t iteration, std::int64_t epoch, double loss, double lr, double ms);
   void test(std::int64_t epoch, std::int64_t iteration, double train_loss, double test_accuracy,
             std::optional<double> objective, double wall_s);
+
+  // Writes a plan that was measured, not one that was read.
+  void plan(const MergePlan& plan);
 
   // Writes the outputs of the end of a run, weights first.
   void finish(const Summary& summary, const ParameterSet& weights);

@@ -171,7 +171,8 @@ Json plan_json(const Summary& s) {
   for (const std::int64_t elements : s.plan.elements) bytes.push_back(compressor->bytes(elements));
   return {{"messages", bytes.size()},
           {"bytes", bytes},
-          {"predicted_ms", s.plan.predicted_s ? Json(1e3 * *s.plan.predicted_s) : Json()}};
+          {"predicted_ms", s.plan.predicted_s ? Json(1e3 * *s.plan.predicted_s) : Json()},
+          {"first_iteration", s.plan.first_iteration}};
 }
 
 }  // namespace

@@ -19,6 +19,7 @@
 #include "train/evaluation.h"
 #include "train/gathering.h"
 #include "train/outputs.h"
+#include "train/plan_file.h"
 #include "train/progress.h"
 #include "train/run_ahead.h"
 #include "train/weights.h"
@@ -96,7 +97,9 @@ class Training {
   void say_plan() {
     if (!summary_.plan.text.empty()) return;
     summary_.plan = worker_.strategy().plan();
-    if (!summary_.plan.text.empty()) progress_.note(fmt::format("plan: {}\n", summary_.plan.text));
+    if (summary_.plan.text.empty()) return;
+    progress_.note(fmt::format("plan: {}\n", summary_.plan.text));
+    if (first() && summary_.plan.merge) outputs_->plan(*summary_.plan.merge);
   }
 
   // Makes the outstanding updates. Their time belongs to no iteration.
@@ -241,12 +244,12 @@ void run_server(const Task& task, const DataSplit& data, const TrainOptions& o,
 }
 
 void run_worker(const Task& task, const DataSplit& data, const TrainOptions& o,
-                const Compressor& compressor, Communication& communication, Summary& summary,
-                Outputs* outputs) {
+                const Compressor& compressor, Communication& communication, const MergePlan* plan,
+                Summary& summary, Outputs* outputs) {
   const Length length(data, o);
   std::optional<Worker> worker;
   together(communication,
-           [&] { worker.emplace(task, data, o, length, compressor, communication); });
+           [&] { worker.emplace(task, data, o, length, compressor, communication, plan); });
   require_same_start(communication, worker->parameters());
   const bool first = communication.transport().rank() == 0;
   summary.parameters = worker->parameters().count();
@@ -277,14 +280,23 @@ void run_worker(const Task& task, const DataSplit& data, const TrainOptions& o,
   outputs->finish(summary, worker->parameters());
 }
 
-// Checks what can fail before the first iteration. Only the first rank has outputs.
-DataSplit open_data(const Task& task, const TrainOptions& o, std::optional<Outputs>& outputs) {
-  if (is_first_rank()) outputs.emplace(task.app, o, task.features);
+// Checks what can fail before the first iteration. Only the first rank has outputs and a plan.
+DataSplit open_data(const Task& task, const TrainOptions& o, std::optional<Outputs>& outputs,
+                    std::optional<MergePlan>& plan) {
+  if (is_first_rank()) {
+    outputs.emplace(task.app, o, task.features);
+    if (reads_plan(o)) plan = read_plan(o);
+  }
   DataSplit data = task.data();
   const bool trains = o.epochs > 0 || o.iterations > 0;
   if (trains && o.batch > data.train->size())
     throw UserError("--batch {} is larger than the training set of {} samples", o.batch,
                     data.train->size());
+  const std::int64_t iterations = Length(data, o).iterations;
+  const std::int64_t needed = strategy_named(o.algo).plan_after;
+  if (is_first_rank() && !o.plan.empty() && !plan && iterations < needed)
+    throw UserError("--plan: a plan is measured in the first {} iterations; this run has {}",
+                    needed, iterations);
   return data;
 }
 
@@ -303,7 +315,8 @@ Summary train(const Task& task, const TrainOptions& options) {
   // Ranks that are threads share the data. Ranks that are processes load their own.
   std::optional<DataSplit> data;
   std::optional<Outputs> outputs;
-  const auto open = [&] { data = open_data(task, o, outputs); };
+  std::optional<MergePlan> plan;
+  const auto open = [&] { data = open_data(task, o, outputs, plan); };
   if (!mpi_launch()) open();
   if (o.device != DeviceKind::cpu) expect_cuda_workers(mpi_launch() ? 1 : o.workers);
   run_on_ranks({.app = task.app,
@@ -321,8 +334,8 @@ Summary train(const Task& task, const TrainOptions& options) {
                  if (rank >= o.workers)
                    return run_server(task, *data, o, *compressor, communication);
                  Summary summary{.app = task.app, .options = o, .data = data->description};
-                 run_worker(task, *data, o, *compressor, communication, summary,
-                            outputs ? &*outputs : nullptr);
+                 run_worker(task, *data, o, *compressor, communication, plan ? &*plan : nullptr,
+                            summary, outputs ? &*outputs : nullptr);
                  if (rank == 0) result = std::move(summary);
                });
   // Only after all ranks have finished: no other rank can mistake this for a failed rank.

@@ -22,7 +22,7 @@ Device make_device(const TrainOptions& o, int rank) {
 }  // namespace
 
 Worker::Worker(const Task& task, const DataSplit& data, const TrainOptions& o, const Length& length,
-               const Compressor& compressor, Communication& communication)
+               const Compressor& compressor, Communication& communication, const MergePlan* plan)
     : options_(o),
       rank_(communication.transport().rank()),
       replica_(task, data, o, make_device(o, rank_)),
@@ -34,7 +34,8 @@ Worker::Worker(const Task& task, const DataSplit& data, const TrainOptions& o, c
                                        .compressor = compressor,
                                        .workers = o.workers,
                                        .options = o.algo_options,
-                                       .warmup_iterations = length.warmup})),
+                                       .warmup_iterations = length.warmup,
+                                       .plan = plan})),
       steps_(
           o.device == DeviceKind::cuda && o.graphs == Switch::on,
           [this](const Batch& b) { return forward(b); }, *strategy_, replica_.parameters(), tape_,

@@ -20,9 +20,11 @@ namespace tandem {
 
 class Worker {
  public:
-  // `options` come from check_options(). All arguments must outlive the worker.
+  // `options` come from check_options(). `plan` is the one to use, or null. All arguments must
+  // outlive the worker.
   Worker(const Task& task, const DataSplit& data, const TrainOptions& options, const Length& length,
-         const Compressor& compressor, Communication& communication);
+         const Compressor& compressor, Communication& communication,
+         const MergePlan* plan = nullptr);
 
   Replica& replica() { return replica_; }
   ParameterSet& parameters() { return replica_.parameters(); }

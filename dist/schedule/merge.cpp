@@ -101,6 +101,15 @@ double finish_time(const Layers& layers, const Groups& groups, const SumCost& co
   return done;
 }
 
+double MergePlan::predicted_s(const Groups& by) const {
+  double last = 0, all = 0;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    all += layers[i].bytes;
+    if (i >= layers.size() - by.back()) last += layers[i].bytes;
+  }
+  return finish_time(layers, by, cost) + update_s * last / all;
+}
+
 SumCost fit(const std::vector<SumTime>& times) {
   if (times.size() == 1) return {.a = times[0].seconds};
   double most = 0, per_byte = 0;

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
 namespace tandem {
@@ -48,6 +49,21 @@ Groups optimal(const Layers& layers, const SumCost& cost);
 // When the last sum is done, in seconds since the start of the iteration (Eq. 21). Messages are
 // sent one after the other, in the order of the groups.
 double finish_time(const Layers& layers, const Groups& groups, const SumCost& cost);
+
+// A plan, and the measurements that say why. The algorithms mg-wfbp and merge make one while they
+// run. --plan keeps it in a file for later runs (train/plan_file.h).
+struct MergePlan {
+  Layers layers;
+  std::vector<std::string> names;  // of the parameter that completes each layer
+  SumCost cost;
+  double update_s = 0;  // of all weights
+  Groups groups;
+  std::string file;  // that it was read from; empty: it was measured in this run
+
+  // The seconds of an iteration with these groups. The update of the last message is included. The
+  // other updates overlap communication.
+  double predicted_s(const Groups& by) const;
+};
 
 // The a + bM whose largest deviation from the times, as a part of them, is the smallest. Of a
 // single size, all of the time is a.

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
+#include <algorithm>
+#include <span>
+#include <utility>
 
 #include "base/error.h"
 #include "dist/transport/collectives.h"
@@ -12,16 +14,48 @@ namespace tandem {
 namespace {
 
 // A GPU records the third step. The steps after it are measured.
-constexpr std::int64_t kFirstMeasured = 4, kLastMeasured = 6;
+constexpr std::int64_t kFirstMeasured = 4, kLastMeasured = Overlap::kPlanAfter;
 
 void broadcast_groups(Communication& communication, int workers, Groups& groups) {
   communication.call([&] {
-    Bytes bytes(groups.size() * sizeof(groups[0]));
-    std::memcpy(bytes.data(), groups.data(), bytes.size());
+    const auto own = std::as_bytes(std::span(groups));
+    Bytes bytes(own.begin(), own.end());
     broadcast(communication.transport(), workers, bytes);
     groups.resize(bytes.size() / sizeof(groups[0]));
-    std::memcpy(groups.data(), bytes.data(), bytes.size());
+    std::ranges::copy(bytes, std::as_writable_bytes(std::span(groups)).begin());
   });
+}
+
+double bytes_of(const Stage& stage) {
+  return static_cast<double>(stage.range.count) * sizeof(float);
+}
+
+void require_elements(const MergePlan& plan, std::int64_t count) {
+  double bytes = 0;
+  for (const TimedLayer& layer : plan.layers) bytes += layer.bytes;
+  if (bytes != static_cast<double>(count) * sizeof(float))
+    throw UserError("--plan: {} is for a net whose gradient has {:.0f} elements; this one has {}",
+                    plan.file, bytes / sizeof(float), count);
+}
+
+void require_stages(const MergePlan& plan, const std::vector<Stage>& stages) {
+  if (plan.layers.size() != stages.size())
+    throw UserError("--plan: {} is for a net that backward finishes in {} layers; this one has {}",
+                    plan.file, plan.layers.size(), stages.size());
+  for (std::size_t i = 0; i < stages.size(); ++i)
+    if (plan.layers[i].bytes != bytes_of(stages[i]) || plan.names[i] != stages[i].last->name)
+      throw UserError(
+          "--plan: {} is for another net: layer {} in the order of backward should have {} "
+          "elements and end with {}",
+          plan.file, i + 1, stages[i].range.count, stages[i].last->name);
+}
+
+std::string text_of(const MergePlan& plan) {
+  const auto ms = [&](const Groups& groups) { return 1e3 * plan.predicted_s(groups); };
+  return fmt::format("{} message{}, {:.1f} ms predicted (1 message {:.1f}, per tensor {:.1f}){}",
+                     plan.groups.size(), plan.groups.size() == 1 ? "" : "s", ms(plan.groups),
+                     ms(all_together(plan.layers)), ms(each_alone(plan.layers)),
+                     plan.file.empty() ? "" : fmt::format(", as {} says", plan.file));
 }
 
 }  // namespace
@@ -30,6 +64,7 @@ Overlap::Overlap(const StrategyContext& context, Merging merging)
     : c_(context), merging_(merging), times_(context.communication) {
   const BlockRange whole{.count = c_.parameters.values().count()};
   buckets_.push_back({{c_, whole, false}, whole, nullptr});
+  if (c_.plan) require_elements(*c_.plan, whole.count);
 }
 
 void Overlap::before_step(std::int64_t t) {
@@ -37,7 +72,8 @@ void Overlap::before_step(std::int64_t t) {
   ++step_;
   stages_.begin_step();
   buckets_started_ = 0;
-  measures_ = step_ >= kFirstMeasured && step_ <= kLastMeasured;
+  const bool has_plan = buckets_.front().last != nullptr;
+  measures_ = !has_plan && step_ >= kFirstMeasured && step_ <= kLastMeasured;
   times_.begin_step();
 }
 
@@ -74,44 +110,50 @@ void Overlap::after_backward(std::int64_t t) {
     c_.optimizer.update_part(t, bucket.range.first(), bucket.range.count);
     if (measures_) update_s_ = seconds_between(begin, Clock::now());  // of the only bucket
   }
-  if (measures_) times_.end_step();
-  if (step_ == 1) stages_.learn(c_.parameters);
-  if (step_ == kLastMeasured) make_plan();
+  if (step_ == 1) {
+    stages_.learn(c_.parameters);
+    use_given_plan();
+  }
+  if (!measures_) return;
+  times_.end_step();
+  if (step_ == kLastMeasured) measure_plan();
 }
 
-// All workers have the same stages and the same means. The first worker decides, because arithmetic
-// may differ between machines.
-void Overlap::make_plan() {
+// Only the first worker needs to have the plan.
+void Overlap::use_given_plan() {
   const Spans::Scope span(c_.spans, SpanKind::wait);
-  const std::vector<double> ready = times_.of_all(c_.workers);
-  Layers layers;
-  for (std::size_t i = 0; i < ready.size(); ++i)
-    layers.push_back({ready[i], static_cast<double>(stages_.all()[i].range.count) * sizeof(float)});
-  const SumCost cost = measure_sum_cost(c_);
-  Groups groups = merging_(layers, cost, c_);
-  broadcast_groups(c_.communication, c_.workers, groups);
-  cut(groups);
-  plan_ = plan_of(layers, groups, cost);
+  MergePlan plan;
+  if (c_.plan && c_.communication.transport().rank() == 0) plan = *c_.plan;
+  if (!plan.groups.empty()) require_stages(plan, stages_.all());
+  switch_to(std::move(plan));
 }
 
-// Predictions include the update of the last message. The other updates overlap communication.
-CommunicationPlan Overlap::plan_of(const Layers& layers, const Groups& groups,
-                                   const SumCost& cost) const {
-  const auto predicted_s = [&](const Groups& by) {
-    double last = 0, all = 0;
-    for (std::size_t i = 0; i < layers.size(); ++i) {
-      all += layers[i].bytes;
-      if (i >= layers.size() - by.back()) last += layers[i].bytes;
-    }
-    return finish_time(layers, by, cost) + update_s_ * last / all;
-  };
-  CommunicationPlan plan{.predicted_s = predicted_s(groups)};
-  for (const Bucket& bucket : buckets_) plan.elements.push_back(bucket.range.count);
-  plan.text =
-      fmt::format("{} message{}, {:.1f} ms predicted (1 message {:.1f}, per tensor {:.1f})",
-                  groups.size(), groups.size() == 1 ? "" : "s", 1e3 * *plan.predicted_s,
-                  1e3 * predicted_s(all_together(layers)), 1e3 * predicted_s(each_alone(layers)));
-  return plan;
+void Overlap::measure_plan() {
+  const Spans::Scope span(c_.spans, SpanKind::wait);
+  MergePlan plan{.update_s = update_s_};
+  const std::vector<double> ready = times_.of_all(c_.workers);
+  for (std::size_t i = 0; i < ready.size(); ++i) {
+    const Stage& stage = stages_.all()[i];
+    plan.layers.push_back({ready[i], bytes_of(stage)});
+    plan.names.push_back(stage.last->name);
+  }
+  plan.cost = measure_sum_cost(c_);
+  plan.groups = merging_(plan.layers, plan.cost, c_);
+  switch_to(std::move(plan));
+}
+
+// All workers have the same stages. The first worker decides, because only it may have a plan, and
+// arithmetic may differ between machines.
+void Overlap::switch_to(MergePlan plan) {
+  broadcast_groups(c_.communication, c_.workers, plan.groups);
+  if (plan.groups.empty()) return;
+  cut(plan.groups);
+  if (plan.layers.empty()) return;  // the first worker has them
+  plan_ = {.text = text_of(plan),
+           .predicted_s = plan.predicted_s(plan.groups),
+           .first_iteration = t_ + 1};
+  for (const Bucket& bucket : buckets_) plan_.elements.push_back(bucket.range.count);
+  plan_.merge = std::move(plan);
 }
 
 void Overlap::cut(const Groups& groups) {
@@ -119,6 +161,7 @@ void Overlap::cut(const Groups& groups) {
   buckets_.clear();
   std::size_t stage = 0;
   for (const std::size_t size : groups) {
+    require(size > 0 && size <= stages.size() - stage, "a group has {} layers", size);
     BlockRange range;
     for (const std::size_t end = stage + size; stage < end; ++stage) {
       range.first_block = stages[stage].range.first_block;  // stages go backwards
@@ -127,6 +170,7 @@ void Overlap::cut(const Groups& groups) {
     // A single bucket is summed in the shortest time.
     buckets_.push_back({{c_, range, groups.size() > 1}, range, stages[stage - 1].last});
   }
+  require(stage == stages.size(), "the groups have {} layers of {}", stage, stages.size());
 }
 
 }  // namespace tandem

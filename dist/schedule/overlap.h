@@ -8,7 +8,8 @@
 //
 // The buckets depend on the order in which backward finishes the parameters, and those of mg-wfbp
 // and merge on measured times, too. So the first iterations have a single bucket, as d-sync has.
-// All four algorithms measure, in order to predict the time of an iteration.
+// All four algorithms measure, in order to predict the time of an iteration. A plan that is given
+// (StrategyContext::plan) replaces the measurement: it is used from the second iteration on.
 #pragma once
 
 #include <deque>
@@ -30,6 +31,10 @@ using Merging = Groups (*)(const Layers& layers, const SumCost& cost,
 
 class Overlap : public Strategy {
  public:
+  // How many iterations it takes to measure a plan.
+  static constexpr std::int64_t kPlanAfter = 6;
+
+  // Throws UserError if a plan is given that is not of this net.
   Overlap(const StrategyContext& context, Merging merging);
 
   void before_step(std::int64_t t) override;
@@ -46,8 +51,9 @@ class Overlap : public Strategy {
   };
 
   void start_next(const EventPtr& ready);
-  void make_plan();
-  CommunicationPlan plan_of(const Layers& layers, const Groups& groups, const SumCost& cost) const;
+  void use_given_plan();
+  void measure_plan();
+  void switch_to(MergePlan plan);
   void cut(const Groups& groups);
 
   StrategyContext c_;

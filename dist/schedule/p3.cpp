@@ -72,6 +72,7 @@ void P3::learn() {
   const Adders adders = adders_of(c_, propagation_.on_request);
   const auto slices = propagation_.cut(c_, stages, used_, adders.count);
   plan_.text = fmt::format("{} slices of {} tensors", slices.size(), used_.size());
+  plan_.first_iteration = t_ + 1;
   for (const Slice& slice : slices) plan_.elements.push_back(slice.range.count);
   whole_.reset();
   if (via(c_.options) == Via::ring)

@@ -68,6 +68,7 @@ TEST_CASE("command line: an invalid value is refused with the option's name") {
                                     {"--trace", "/no/such/folder/file"},
                                     {"--slice", "0"},
                                     {"--bucket-mb", "0"},
+                                    {"--plan", ""},
                                     {"--device", "tpu"},
                                     {"--lr-schedule", "up"},
                                     {"--label-smoothing", "1"},
@@ -95,6 +96,8 @@ TEST_CASE("command line: contradictory and unknown options are refused") {
         std::string::npos);
   CHECK(refusal({"--workers", "2", "--pipe-k", "2"}).find("has no effect with --algo d-sync") !=
         std::string::npos);
+  CHECK(refusal({"--workers", "2", "--plan", "plan"}) ==
+        "mnist_mlp: --plan has no effect with --algo d-sync\n");
   CHECK(refusal({"--link", "1gbe"}).find("has no effect with --algo single") != std::string::npos);
   CHECK(refusal({"--workers", "2", "--link", "fast"})
             .starts_with("mnist_mlp: --link: must be none, 1gbe"));  // the option is named once
@@ -386,6 +389,19 @@ TEST_CASE("command line: an output that fails is reported, and the others are wr
       std::filesystem::remove(output[1]);
     }
   }
+}
+
+TEST_CASE("command line: a plan that cannot be written does not end the run") {
+  const TemporaryFolder folder;
+  const ProgramResult r = run_program(
+      "mnist_mlp", {"--data", few_digits(folder.path()), "--iterations", "7", "--workers", "2",
+                    "--algo", "merge", "--plan", "/dev/full", "--summary", folder / "summary"});
+  CHECK(r.status == 1);
+  CHECK(r.out.find("weights hash") != std::string::npos);
+  const std::string reason = "--plan: cannot write /dev/full: No space left on device";
+  CHECK(r.err == "mnist_mlp: " + reason + "; the run continues without it\n" +
+                     "mnist_mlp: not everything could be written: " + reason + "\n");
+  CHECK(nlohmann::json::parse(read_bytes(folder / "summary"))["plan"]["first_iteration"] == 7);
 }
 
 TEST_CASE("command line: only a bucket or slice that is given must fit the gradient") {

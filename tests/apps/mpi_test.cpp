@@ -434,6 +434,46 @@ TEST_CASE("mpi: communication during backward gives the same bits" * doctest::sk
   }
 }
 
+TEST_CASE("mpi: rank 0 reads and writes the plan, and a plan that does not fit ends the job" *
+          doctest::skip(!kHasMpi)) {
+  const TemporaryFolder folder;
+  write_mnist(folder.path(), 200, 10);
+  const std::string plan = folder / "plan";
+  const Words words = {"--data", folder.path(), "--iterations", "7",         "--batch",    "12",
+                       "--algo", "merge",       "--quiet",      "--summary", "/dev/stdout"};
+  const Words with_plan = words + Words{"--plan", plan};
+  const std::string measured = hash_in(run_mpi(3, "mnist_mlp", with_plan));
+  // Every layer alone. Only rank 0 has the file.
+  auto json = nlohmann::json::parse(read_bytes(plan));
+  nlohmann::json alone;
+  for (const auto& message : json["messages"])
+    for (const auto& layer : message["layers"]) alone.push_back({{"layers", {layer}}});
+  json["messages"] = alone;
+  write_bytes(plan, json.dump());
+  const ProgramResult used = run_mpi({{"mnist_mlp", with_plan},
+                                      {"mnist_mlp", words},
+                                      {"mnist_mlp", words + Words{"--plan", "/nowhere/plan"}}});
+  CHECK(hash_in(used) == measured);
+  CHECK(nlohmann::json::parse(used.out)["plan"]["messages"] == 3);
+  CHECK(nlohmann::json::parse(used.out)["plan"]["first_iteration"] == 2);
+
+  const auto refusal = [&](int ranks, const nlohmann::json& text) {
+    write_bytes(plan, text.dump());
+    const ProgramResult r = run_mpi(ranks, "mnist_mlp", with_plan);
+    CHECK(r.status == 2);
+    CHECK(r.err.starts_with("mnist_mlp: --plan: "));
+    CHECK(r.err.find("mnist_mlp: ", 1) == std::string::npos);
+    return r.err.substr(0, r.err.find('\n'));
+  };
+  CHECK(refusal(2, json).ends_with(" cannot be used: it is for --workers 3, not 2"));
+  auto other = json;
+  other["messages"][0]["layers"][0]["elements"] = 7;
+  CHECK(refusal(3, other).find(" is for a net whose gradient has ") != std::string::npos);
+  other = json;
+  std::swap(other["messages"][0], other["messages"][1]);
+  CHECK(refusal(3, other).find(" is for another net: layer 1 ") != std::string::npos);
+}
+
 TEST_CASE("mpi: a rank that dies or stops among many open messages is named" *
           doctest::skip(!kHasMpi)) {
   if (kHasOpenMpi) ::setenv("OMPI_MCA_pml", "ob1", 0);
