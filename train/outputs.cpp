@@ -105,7 +105,7 @@ void Outputs::finish(const Summary& summary, const ParameterSet& weights) {
   };
   write("--save", o_.save, [&] { save_weights(o_.save, weights); });
   write("--summary", o_.summary, [&] { write_file(o_.summary, to_json(summary)); });
-  write("--trace", o_.trace, [&] { write_file(o_.trace, to_chrome_trace(summary.ranks)); });
+  write("--trace", o_.trace, [&] { write_file(o_.trace, to_chrome_trace(summary)); });
   say(to_text(summary));
   if (o_.timeline)
     say(timeline_text(summary.ranks[0], summary.cold, summary.mean_ms(), output_width(),

@@ -177,6 +177,8 @@ Json plan_json(const Summary& s) {
 
 }  // namespace
 
+std::string plan_to_json(const Summary& s) { return plan_json(s).dump(); }
+
 std::string to_json(const Summary& s) {
   const auto workers = workers_of(s);
   const Json json = {{"app", s.app},

@@ -47,5 +47,7 @@ struct Summary {
 
 std::string to_json(const Summary& summary);  // one object
 std::string to_text(const Summary& summary);  // for a person
+// The summary's "plan", on one line.
+std::string plan_to_json(const Summary& summary);
 
 }  // namespace tandem

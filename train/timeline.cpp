@@ -8,6 +8,7 @@
 #include <cmath>
 #include <iterator>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <string_view>
 #include <vector>
 
@@ -197,11 +198,12 @@ void add_name(std::string& out, const char* what, int rank, int thread, const st
                  what, rank, thread, name);
 }
 
+double microseconds(Clock::duration d) {
+  return std::chrono::duration<double, std::micro>(d).count();
+}
+
 void add_spans(std::string& out, int rank, int thread, const std::vector<Spans::Span>& spans,
                Clock::time_point zero) {
-  const auto microseconds = [](Clock::duration d) {
-    return std::chrono::duration<double, std::micro>(d).count();
-  };
   for (const Spans::Span& e : spans)
     fmt::format_to(
         std::back_inserter(out),
@@ -211,17 +213,38 @@ void add_spans(std::string& out, int rank, int thread, const std::vector<Spans::
         microseconds(e.end - e.begin), e.iteration);
 }
 
+// When worker 0 begins the first iteration that follows the plan; at its end if there is none.
+Clock::time_point begin_of_plan(const Summary& s) {
+  auto begin = Clock::time_point::max(), end = Clock::time_point::min();
+  for (const Spans::Span& e : s.ranks[0].compute_spans) {
+    if (e.iteration >= s.plan.first_iteration) begin = std::min(begin, e.begin);
+    end = std::max(end, e.end);
+  }
+  return std::min(begin, end);
+}
+
+void add_plan(std::string& out, int thread, const Summary& s, Clock::time_point zero) {
+  if (s.plan.text.empty() || s.ranks.empty() || s.ranks[0].compute_spans.empty()) return;
+  const auto name = nlohmann::json("plan: " + s.plan.text)
+                        .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  fmt::format_to(std::back_inserter(out),
+                 R"({{"ph":"i","name":{},"pid":{},"tid":{},"ts":{:.3f},"s":"t","args":{}}},)"
+                 "\n",
+                 name, s.ranks[0].rank, thread, microseconds(begin_of_plan(s) - zero),
+                 plan_to_json(s));
+}
+
 }  // namespace
 
-std::string to_chrome_trace(const std::vector<RankReport>& reports) {
+std::string to_chrome_trace(const Summary& summary) {
   constexpr int kCompute = 0, kCommunication = 1;
   auto zero = Clock::time_point::max();
-  for (const RankReport& r : reports)
+  for (const RankReport& r : summary.ranks)
     for (const auto* spans : {&r.compute_spans, &r.communication_spans})
       for (const Spans::Span& e : *spans) zero = std::min(zero, e.begin);
 
   std::string out = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
-  for (const RankReport& r : reports) {
+  for (const RankReport& r : summary.ranks) {
     add_name(out, "process_name", r.rank, kCompute,
              fmt::format("{} {}", r.server ? "server, rank" : "worker", r.rank));
     if (!r.server) add_name(out, "thread_name", r.rank, kCompute, "compute");
@@ -229,6 +252,7 @@ std::string to_chrome_trace(const std::vector<RankReport>& reports) {
     add_spans(out, r.rank, kCompute, r.compute_spans, zero);
     add_spans(out, r.rank, kCommunication, r.communication_spans, zero);
   }
+  add_plan(out, kCommunication, summary, zero);
   if (out.ends_with(",\n")) out.resize(out.size() - 2);
   return out + "\n]}\n";
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "dist/timing/rank_report.h"
+#include "train/summary.h"
 
 namespace tandem {
 
@@ -22,7 +23,8 @@ std::string timeline_text(const RankReport& worker, std::int64_t cold, double me
 std::size_t output_width();
 
 // The timeline of a run in the Chrome trace format, for chrome://tracing and ui.perfetto.dev. Each
-// rank appears as a process, with its compute thread above its communication thread.
-std::string to_chrome_trace(const std::vector<RankReport>& reports);
+// rank appears as a process, with its compute thread above its communication thread. If the run has
+// a plan, worker 0's communication thread shows it at the first iteration that follows it.
+std::string to_chrome_trace(const Summary& summary);
 
 }  // namespace tandem

@@ -213,3 +213,33 @@ TEST_CASE("plan file: it is refused where no plan is made, and where another fil
   CHECK(refusal(o) ==
         fmt::format("--save would overwrite {}, which --plan reads; choose another file", file));
 }
+
+TEST_CASE("plan file: the trace shows the plan at the first iteration that follows it") {
+  const TemporaryFolder folder;
+  TrainOptions o = options("merge", folder / "plan", 4);
+  write_bytes(o.plan, to_json(a_plan(), o));
+  o.trace = folder / "trace";
+  o.summary = folder / "summary";
+  const Summary s = train(task(), o);
+  nlohmann::json plan;
+  double begin = 0;  // of iteration 2 on worker 0
+  const auto trace = nlohmann::json::parse(read_bytes(o.trace));
+  for (const auto& event : trace["traceEvents"]) {
+    if (event["ph"] == "i") {
+      CHECK(plan.is_null());
+      plan = event;
+    } else if (event["ph"] == "X" && event["pid"] == 0 && event["tid"] == 0 &&
+               event["args"]["iteration"] == 2 && begin == 0) {
+      begin = event["ts"];
+    }
+  }
+  REQUIRE(!plan.is_null());
+  CHECK(plan["name"] == "plan: " + s.plan.text);
+  CHECK(plan["pid"] == 0);
+  CHECK(plan["args"]["messages"] == 2);
+  CHECK(plan["args"]["bytes"] == std::vector<int>{4 * 4976, 4 * (249856 + 393216)});
+  CHECK(plan["args"]["predicted_ms"] == doctest::Approx(1e3 * *s.plan.predicted_s));
+  CHECK(plan["args"]["first_iteration"] == 2);
+  CHECK(plan["ts"].get<double>() <= begin);
+  CHECK(nlohmann::json::parse(read_bytes(o.summary))["plan"] == plan["args"]);
+}
