@@ -88,7 +88,8 @@ constexpr const char* kLegend =
     "the calibrated network. D-Sync: Eq. 2 of the Pipe-SGD paper. Pipe-SGD: Eq. 5. PS-Sync:\n"
     "Eq. 2 with the time that a server's NIC (network card) needs for the data of all workers.\n"
     "Local-SGD: Eq. 2 with the all-reduce's time divided by --period. WFBP, Buckets, MG-WFBP and\n"
-    "Merge: Eq. 21 of the MG-WFBP paper, from times that the run measured. The Pipe-SGD paper's\n"
+    "Merge: Eq. 21 of the MG-WFBP paper, from times that the run measured. P3 and PS-WFBP: the\n"
+    "next forward waits layer by layer for slices that travel one by one. The Pipe-SGD paper's\n"
     "speedups with its best setting: 2.0-3.2× over D-Sync, 4.0-5.4× over PS-Sync.\n";
 
 std::string legend(const Results& r, const char* star) {

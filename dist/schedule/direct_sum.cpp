@@ -7,6 +7,7 @@
 #include "dist/compress/hop.h"
 #include "dist/finite.h"
 #include "dist/host_staging.h"
+#include "dist/schedule/measure.h"
 #include "tensor/backend.h"
 
 namespace tandem {
@@ -316,19 +317,21 @@ DirectSum::SharedMessage DirectSum::make_message(Kind kind, std::size_t number,
 }
 
 void SumServer::serve(std::int64_t first, std::int64_t last) {
-  Transport& transport = c_.communication.transport();
   for (std::int64_t t = first; t <= last; ++t) {
-    if (sums_) {
-      sums_->serve(t);
-      continue;
-    }
-    std::uint64_t count = 0;
-    Request told = transport.receive(0, Tag::pull, std::as_writable_bytes(std::span(&count, 1)));
-    transport.wait(told, Patience::while_others_work);
-    std::vector<Slice> slices(count);
-    transport.receive_and_wait(0, Tag::pull, std::as_writable_bytes(std::span(slices)));
-    sums_ = std::make_unique<DirectSum>(c_, slices, adders_);
+    ++step_;
+    if (sums_) sums_->serve(t);
+    if (step_ == kLastMeasured) listen();
   }
+}
+
+void SumServer::listen() {
+  Transport& transport = c_.communication.transport();
+  std::uint64_t count = 0;
+  Request told = transport.receive(0, Tag::pull, std::as_writable_bytes(std::span(&count, 1)));
+  transport.wait(told, Patience::while_others_work);
+  std::vector<Slice> slices(count);
+  transport.receive_and_wait(0, Tag::pull, std::as_writable_bytes(std::span(slices)));
+  sums_ = std::make_unique<DirectSum>(c_, slices, adders_);
 }
 
 void SumServer::tell(Transport& transport, const Adders& adders, const std::vector<Slice>& slices) {

@@ -156,8 +156,8 @@ class DirectSum : public SliceSums {
   std::deque<Incoming> incoming_;
 };
 
-// A server that only adds. The workers tell it their slices after their first iteration, which is
-// d-sync's.
+// A server that only adds. The first iterations are d-sync's. After them, the first worker tells
+// the servers its slices.
 class SumServer : public Server {
  public:
   SumServer(const StrategyContext& context, const Adders& adders) : c_(context), adders_(adders) {}
@@ -169,8 +169,11 @@ class SumServer : public Server {
   static void tell(Transport& transport, const Adders& adders, const std::vector<Slice>& slices);
 
  private:
+  void listen();
+
   StrategyContext c_;
   Adders adders_;
+  std::int64_t step_ = 0;  // counts from 1 when this object is made
   std::unique_ptr<DirectSum> sums_;
 };
 

@@ -36,7 +36,7 @@ double time_of_sum(const StrategyContext& c, GradientSum& sum, const Tensor& val
 
 }  // namespace
 
-void ReadyTimes::stage_ready(const EventPtr& event) {
+void StageTimes::reached(const EventPtr& event) {
   ++noted_;
   if (event)
     communication_.post(times_, [event] { return event->wait(), Clock::now(); });
@@ -44,12 +44,12 @@ void ReadyTimes::stage_ready(const EventPtr& event) {
     times_.put(Clock::now());
 }
 
-void ReadyTimes::end_step() {
+void StageTimes::end_step() {
   auto& seconds = seconds_.emplace_back();
   for (; noted_ > 0; --noted_) seconds.push_back(seconds_between(begin_, times_.take()));
 }
 
-std::vector<double> ReadyTimes::of_all(int workers) {
+std::vector<double> StageTimes::of_all(int workers) {
   std::vector<double> result;
   for (std::size_t stage = 0; stage < seconds_.front().size(); ++stage) {
     std::vector<double> values;

@@ -10,16 +10,20 @@
 
 namespace tandem {
 
-// When the stages of an iteration become ready. The compute thread makes all calls.
-class ReadyTimes {
+// A GPU records the third step of a run. The steps after it are measured.
+inline constexpr std::int64_t kFirstMeasured = 4, kLastMeasured = 6;
+
+// When an iteration reaches its stages, such as when backward finishes them. The compute thread
+// makes all calls.
+class StageTimes {
  public:
-  explicit ReadyTimes(Communication& communication) : communication_(communication) {}
+  explicit StageTimes(Communication& communication) : communication_(communication) {}
 
   void begin_step() { begin_ = Clock::now(); }
-  // The next stage is ready when the event has passed; null: now. A GPU's events are waited for by
-  // the communication thread, which must have nothing else to do.
-  void stage_ready(const EventPtr& event);
-  // Call it when all stages are ready.
+  // The next stage is reached when the event has passed; null: now. A GPU's events are waited for
+  // by the communication thread, which must have nothing else to do.
+  void reached(const EventPtr& event);
+  // Call it when all stages are reached.
   void end_step();
 
   // Seconds since the start of an iteration, by stage: the median over the iterations, and the mean

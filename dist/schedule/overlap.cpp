@@ -13,9 +13,6 @@
 namespace tandem {
 namespace {
 
-// A GPU records the third step. The steps after it are measured.
-constexpr std::int64_t kFirstMeasured = 4, kLastMeasured = Overlap::kPlanAfter;
-
 void broadcast_groups(Communication& communication, int workers, Groups& groups) {
   communication.call([&] {
     const auto own = std::as_bytes(std::span(groups));
@@ -79,7 +76,7 @@ void Overlap::before_step(std::int64_t t) {
 
 void Overlap::on_grad_ready(Parameter& parameter) {
   if (!stages_.ready(parameter)) return;
-  if (measures_) times_.stage_ready(parameter.ready);
+  if (measures_) times_.reached(parameter.ready);
   if (buckets_started_ < buckets_.size() && buckets_[buckets_started_].last == &parameter)
     start_next(parameter.ready);
 }

@@ -31,9 +31,6 @@ using Merging = Groups (*)(const Layers& layers, const SumCost& cost,
 
 class Overlap : public Strategy {
  public:
-  // How many iterations it takes to measure a plan.
-  static constexpr std::int64_t kPlanAfter = 6;
-
   // Throws UserError if a plan is given that is not of this net.
   Overlap(const StrategyContext& context, Merging merging);
 
@@ -67,7 +64,7 @@ class Overlap : public Strategy {
   bool measures_ = false;
   std::size_t buckets_started_ = 0;
 
-  ReadyTimes times_;
+  StageTimes times_;
   double update_s_ = 0;  // of the last iteration that was measured
   CommunicationPlan plan_;
 };

@@ -20,11 +20,21 @@ Adders adders_of(const StrategyContext& context, bool on_request) {
 }
 
 P3::P3(const StrategyContext& context, const Propagation& propagation)
-    : c_(context), propagation_(propagation), whole_(std::make_unique<GradientSum>(context)) {}
+    : c_(context),
+      propagation_(propagation),
+      whole_(std::make_unique<GradientSum>(context)),
+      use_times_(context.communication),
+      ready_times_(context.communication) {}
+
+bool P3::measures() const { return step_ >= kFirstMeasured && step_ <= kLastMeasured; }
 
 void P3::before_step(std::int64_t t) {
   t_ = t;
+  ++step_;
+  uses_ = 0;
   stages_.begin_step();
+  use_times_.begin_step();
+  ready_times_.begin_step();
   apply_loaded();
 }
 
@@ -33,13 +43,23 @@ void P3::before_use(Parameter& parameter) {
   if (sums_)
     for (const std::size_t stage : stages_of_parameter_[static_cast<std::size_t>(parameter.index)])
       apply(stage);
-  else if (std::ranges::find(used_, &parameter) == used_.end())
+  else
+    note_use(parameter);
+}
+
+// Only the first use in an iteration counts.
+void P3::note_use(const Parameter& parameter) {
+  if (step_ == 1 && std::ranges::find(used_, &parameter) == used_.end())
     used_.push_back(&parameter);
+  if (!measures() || uses_ == used_.size() || used_[uses_] != &parameter) return;
+  ++uses_;
+  use_times_.reached(c_.parameters.device().backend().record_event());
 }
 
 void P3::on_grad_ready(Parameter& parameter) {
   const auto stage = stages_.ready(parameter);
-  if (!stage) return;
+  if (stage && measures()) ready_times_.reached(parameter.ready);
+  if (!stage || !sums_) return;
   require(updates_[*stage].is == Update::Is::applied,
           "{} has a gradient, but forward has not used it", parameter.name);
   updates_[*stage] = {Update::Is::in_flight, t_};
@@ -54,13 +74,21 @@ void P3::after_backward(std::int64_t t) {
   }
   Gradient gradient{t, c_.parameters.gradients(), c_.parameters.device().backend().record_event()};
   whole_->wait_for(gradient);
-  const Spans::Scope span(c_.spans, SpanKind::update);
-  c_.optimizer.update(t);
-  learn();
+  {
+    const Spans::Scope span(c_.spans, SpanKind::update);
+    const auto begin = Clock::now();
+    c_.optimizer.update(t);
+    update_s_ = seconds_between(begin, Clock::now());
+  }
+  if (step_ == 1) stages_.learn(c_.parameters);
+  if (!measures()) return;
+  use_times_.end_step();
+  ready_times_.end_step();
+  if (step_ == kLastMeasured) switch_to_slices();
 }
 
-void P3::learn() {
-  stages_.learn(c_.parameters);
+void P3::switch_to_slices() {
+  const Spans::Scope span(c_.spans, SpanKind::wait);
   const std::vector<Stage>& stages = stages_.all();
   stages_of_parameter_.resize(c_.parameters.all().size());
   for (const Parameter* parameter : c_.parameters.trained())
@@ -71,8 +99,9 @@ void P3::learn() {
 
   const Adders adders = adders_of(c_, propagation_.on_request);
   const auto slices = propagation_.cut(c_, stages, used_, adders.count);
-  plan_.text = fmt::format("{} slices of {} tensors", slices.size(), used_.size());
-  plan_.first_iteration = t_ + 1;
+  plan_ = {.predicted_s = predict(slices, adders.count), .first_iteration = t_ + 1};
+  plan_.text = fmt::format("{} slices of {} tensors, {:.1f} ms predicted", slices.size(),
+                           used_.size(), 1e3 * *plan_.predicted_s);
   for (const Slice& slice : slices) plan_.elements.push_back(slice.range.count);
   whole_.reset();
   if (via(c_.options) == Via::ring)
@@ -81,6 +110,20 @@ void P3::learn() {
     sums_ = std::make_unique<DirectSum>(c_, slices, adders);
   if (via(c_.options) == Via::servers && c_.communication.transport().rank() == 0)
     c_.communication.call([&] { SumServer::tell(c_.communication.transport(), adders, slices); });
+}
+
+// All workers must make this call.
+double P3::predict(const std::vector<Slice>& slices, int adders) {
+  ComputeTimes compute{.ready = ready_times_.of_all(c_.workers)};
+  const std::vector<double> begins = use_times_.of_all(c_.workers);
+  for (std::size_t i = 0; i < begins.size(); ++i)
+    for (const std::size_t stage : stages_of_parameter_[static_cast<std::size_t>(used_[i]->index)])
+      compute.uses.push_back({begins[i], stage});
+  const auto all = static_cast<double>(c_.parameters.values().count());
+  for (const Stage& stage : stages_.all())
+    compute.update_of.push_back(update_s_ * static_cast<double>(stage.range.count) / all);
+  return iteration_with_priorities(
+      compute, journeys_of(slices, measure_sum_cost(c_), via(c_.options), c_.workers, adders));
 }
 
 // Waits until the next stage is summed, or the last message of an iteration is sent.

@@ -14,6 +14,8 @@
 
 #include "dist/gradient_sum.h"
 #include "dist/schedule/direct_sum.h"
+#include "dist/schedule/measure.h"
+#include "dist/schedule/priorities.h"
 #include "dist/schedule/slices.h"
 #include "dist/schedule/stages.h"
 #include "dist/strategy.h"
@@ -27,9 +29,7 @@ struct Propagation {
   bool on_request = false;  // see Adders
 };
 
-// --via: who adds the slices.
-enum class Via : std::int64_t { direct, servers, ring };
-Via via(const StrategyOptions& given);
+Via via(const StrategyOptions& given);  // the value of --via
 
 // The ranks that add, according to the options.
 Adders adders_of(const StrategyContext& context, bool on_request);
@@ -51,7 +51,10 @@ class P3 : public Strategy {
   void visit(State& state) override;
 
  private:
-  void learn();
+  bool measures() const;
+  void note_use(const Parameter& parameter);
+  void switch_to_slices();
+  double predict(const std::vector<Slice>& slices, int adders);
   void take();
   void apply(std::size_t stage);
   void apply_loaded();
@@ -59,12 +62,16 @@ class P3 : public Strategy {
 
   StrategyContext c_;
   Propagation propagation_;
-  std::int64_t t_ = 0;
+  std::int64_t t_ = 0, step_ = 0;  // step_ counts from 1 when this object is made
 
-  // The first iteration is d-sync's. It shows in which order parameters are used and become ready.
+  // The first iterations are d-sync's. They show in which order and when parameters are used and
+  // become ready.
   std::unique_ptr<GradientSum> whole_;
   std::vector<const Parameter*> used_;
   StagesInOrder stages_;
+  StageTimes use_times_, ready_times_;
+  std::size_t uses_ = 0;  // in this iteration
+  double update_s_ = 0;   // of all weights
 
   std::vector<std::vector<std::size_t>> stages_of_parameter_;  // by index
   std::unique_ptr<SliceSums> sums_;

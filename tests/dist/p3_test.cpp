@@ -2,6 +2,7 @@
 
 #include "dist/launch.h"
 #include "dist/schedule/direct_sum.h"
+#include "dist/schedule/priorities.h"
 #include "dist/schedule/ring_sums.h"
 #include "tests/dist/gradients.h"
 #include "tests/support.h"
@@ -110,4 +111,55 @@ TEST_CASE("p3: an urgent stage overtakes on the ring, too") {
   check_overtaking([](const StrategyContext& context, const std::vector<Slice>& slices) {
     return std::make_unique<RingSums>(context, slices);
   });
+}
+
+// Fig. 4 of the paper: three layers, forward and backward take 1 unit each, a sum takes 2.
+TEST_CASE("p3: the predicted time of the paper's example") {
+  const ComputeTimes compute{
+      .uses = {{0, 2}, {1, 1}, {2, 0}}, .ready = {4, 5, 6}, .update_of = {0, 0, 0}};
+  const auto predicted = [&](const std::vector<std::int64_t>& ranks, int slices) {
+    std::vector<Journey> journeys;
+    for (std::size_t stage = 0; stage < 3; ++stage)
+      for (int i = 0; i < slices; ++i)
+        journeys.push_back({.stage = stage, .rank = ranks[stage], .occupies = 2.0 / slices});
+    return iteration_with_priorities(compute, journeys);
+  };
+  CHECK(predicted({0, 0, 0}, 1) == doctest::Approx(10));  // first come, first served
+  CHECK(predicted({2, 1, 0}, 1) == doctest::Approx(9));   // priorities halve the first delay
+  CHECK(predicted({2, 1, 0}, 2) == doctest::Approx(8));   // slices, too
+
+  // The delay of a sum, two lanes, and updates.
+  CHECK(iteration_with_priorities(compute, {{.stage = 0, .occupies = 2},
+                                            {.stage = 1, .occupies = 2, .lane = 1},
+                                            {.stage = 2, .occupies = 2, .delay = 1, .lane = 1}}) ==
+        doctest::Approx(10));
+  const ComputeTimes updates{.uses = {{0, 0}, {1, 0}}, .ready = {3}, .update_of = {0.5}};
+  CHECK(iteration_with_priorities(updates, {{.stage = 0, .occupies = 2}}) == doctest::Approx(5.5));
+}
+
+TEST_CASE("p3: how long a slice occupies links, by who adds it") {
+  const SumCost cost{.a = 6, .b = 3};  // a ring of 4 workers: 6 latencies, 1.5·M on each link
+  const std::vector<Slice> divided{{.range = {.count = 1}}},
+      one{{.range = {.count = 1}, .adder = 2}};
+  const double bytes = sizeof(float);
+  const auto only = [](const std::vector<Journey>& all) {
+    REQUIRE(all.size() == 1);
+    return all[0];
+  };
+  const Journey ring = only(journeys_of(divided, cost, Via::ring, 4, 4));
+  CHECK(ring.occupies == doctest::Approx(6 + 3 * bytes));
+  CHECK(ring.delay == 0);
+  const Journey direct = only(journeys_of(divided, cost, Via::direct, 4, 4));
+  CHECK(direct.occupies == doctest::Approx(3 * bytes));
+  CHECK(direct.delay == doctest::Approx(2));  // 2 latencies
+  // M on a worker's link; with two servers, twice as much on theirs.
+  CHECK(only(journeys_of(divided, cost, Via::servers, 4, 8)).occupies ==
+        doctest::Approx(2 * bytes));
+  CHECK(only(journeys_of(divided, cost, Via::servers, 4, 2)).occupies ==
+        doctest::Approx(4 * bytes));
+  // The one that adds receives from three others, and then sends as much.
+  const Journey whole = only(journeys_of(one, cost, Via::direct, 4, 4));
+  CHECK(whole.lane == 2);
+  CHECK(whole.occupies == doctest::Approx(6 * bytes));
+  CHECK(whole.delay == doctest::Approx(4 + 6 * bytes));
 }
