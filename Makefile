@@ -270,6 +270,11 @@ check-netns: $(BUILD)/allreduce_bench
 bench: $(addprefix $(BUILD)/,$(filter bench_% %_bench,$(apps)))
 	@scripts/bench $(BUILD) $(if $(filter 1,$(MPI)),"$(MPIEXEC)")
 
+# Times the algorithms that communicate during backward, on emulated links.
+.PHONY: bench-overlap
+bench-overlap: $(addprefix $(BUILD)/,$(nets))
+	@scripts/bench-overlap $(BUILD)
+
 # Times four workers on a shaped network, compared with PyTorch's DDP (needs root).
 .PHONY: bench-peers
 bench-peers: $(BUILD)/mnist_mlp
@@ -327,6 +332,7 @@ help:
 	@echo "make bench        time kernels, compressors, links, all-reduce (compared with MPI's) and a training step"
 	@echo "                  (compared with PyTorch's, if it is installed; about 15 minutes)"
 	@echo "make bench-gpu    time a training step of every model on a GPU, compared with PyTorch's"
+	@echo "make bench-overlap  time the algorithms that communicate during backward (about 40 minutes)"
 	@echo "make bench-peers  time four workers on shaped network namespaces, compared with PyTorch's DDP over gloo (needs root)"
 	@echo "make bench-peers-gpu  time four workers on one GPU, compared with PyTorch's DDP over gloo"
 	@echo "make data         fetch MNIST, Fashion-MNIST, CIFAR-10 and CIFAR-100 into datasets/"

@@ -65,6 +65,10 @@ std::vector<double> StageTimes::of_all(int workers) {
 SumCost measure_sum_cost(const StrategyContext& c) {
   const Tensor& gradients = c.parameters.gradients();
   gradients.backend().fill(gradients, 0);
+  const auto count_bytes = [&](bool counts) {
+    c.communication.call([&] { c.communication.transport().count_bytes(counts); });
+  };
+  count_bytes(false);  // they belong to no iteration
   std::vector<SumTime> times;
   std::int64_t last = 0;
   for (const std::int64_t blocks : {1, 8, 64, 512, 8192}) {
@@ -77,6 +81,7 @@ SumCost measure_sum_cost(const StrategyContext& c) {
   SumCost cost = fit(times);
   GradientSum all(c);
   cost.all = time_of_sum(c, all, gradients);
+  count_bytes(true);
   return cost;
 }
 

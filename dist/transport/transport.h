@@ -95,7 +95,7 @@ class Transport {
   virtual bool on_one_node() const { return false; }
 
   Request send(int to, Tag tag, std::span<const std::byte> bytes) {
-    if (static_cast<int>(tag) < kTags * kChannels)
+    if (counts_ && static_cast<int>(tag) < kTags * kChannels)
       bytes_sent_[static_cast<std::size_t>(tag) % kTags] += static_cast<std::int64_t>(bytes.size());
     return begin_send(to, tag, bytes);
   }
@@ -156,12 +156,14 @@ class Transport {
   // Whether another rank will end the job, so that this one should not.
   virtual bool left_to_another() const = 0;
 
-  // Summed over all channels.
+  // Of all channels, while they are counted; they are at first.
+  void count_bytes(bool counts) { counts_ = counts; }
   std::int64_t bytes_sent(Tag tag) const { return bytes_sent_[static_cast<std::size_t>(tag)]; }
 
  private:
   virtual Request begin_send(int to, Tag tag, std::span<const std::byte> bytes) = 0;
 
+  bool counts_ = true;
   std::array<std::int64_t, kTags> bytes_sent_{};
   double stall_timeout_s_ = 60;
   Clock::duration slice_ = std::chrono::milliseconds(100);
