@@ -8,12 +8,12 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "base/statistics.h"
 #include "data/files.h"
 #include "dist/strategies.h"
 #include "train/files.h"
 #include "train/json_input.h"
 #include "train/option_table.h"
-#include "train/statistics.h"
 
 namespace tandem {
 namespace {

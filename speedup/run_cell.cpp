@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "base/statistics.h"
 #include "dist/strategies.h"
 #include "speedup/child.h"
 #include "speedup/excerpt.h"
@@ -13,7 +14,6 @@
 #include "speedup/plan.h"
 #include "train/files.h"
 #include "train/option_table.h"
-#include "train/statistics.h"
 
 namespace tandem {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "speedup/html.h"
 #include "speedup/palette.h"
-#include "train/statistics.h"
+#include "train/reporting.h"
 
 namespace tandem {
 namespace {

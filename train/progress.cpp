@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "train/statistics.h"
+#include "train/reporting.h"
 
 namespace tandem {
 namespace {

@@ -6,10 +6,11 @@
 #include <nlohmann/json.hpp>
 #include <type_traits>
 
+#include "base/statistics.h"
 #include "dist/compress/compressor.h"
 #include "dist/strategies.h"
 #include "train/option_table.h"
-#include "train/statistics.h"
+#include "train/reporting.h"
 #include "train/version.h"
 
 namespace tandem {

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "train/statistics.h"
+#include "train/reporting.h"
 
 namespace tandem {
 namespace {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/statistics.h"
 #include "dist/all_reduce.h"
 #include "dist/launch.h"
 #include "dist/schedule/merge.h"
@@ -15,7 +16,6 @@
 #include "dist/transport/mpi_transport.h"
 #include "train/app.h"
 #include "train/command_line.h"
-#include "train/statistics.h"
 
 using namespace tandem;
 

@@ -7,10 +7,10 @@
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "base/statistics.h"
 #include "dist/compress/compressor.h"
 #include "train/app.h"
 #include "train/command_line.h"
-#include "train/statistics.h"
 
 using namespace tandem;
 

@@ -12,11 +12,12 @@
 
 #include "autograd/sgd.h"
 #include "base/clock.h"
+#include "base/statistics.h"
 #include "layers/models/models.h"
 #include "tensor/cuda/cuda_backend.h"
 #include "train/app.h"
 #include "train/command_line.h"
-#include "train/statistics.h"
+#include "train/reporting.h"
 #include "train/step_runner.h"
 
 // Counts every `new` of this program, including the memory pool's: a warm step must not allocate.

@@ -28,7 +28,7 @@
 #include "train/file_lock.h"
 #include "train/files.h"
 #include "train/json_input.h"
-#include "train/statistics.h"
+#include "train/reporting.h"
 #include "train/validators.h"
 
 using namespace tandem;

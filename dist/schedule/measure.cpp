@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/statistics.h"
 #include "dist/block.h"
 #include "dist/gradient_sum.h"
 #include "dist/transport/collectives.h"
@@ -54,9 +55,7 @@ std::vector<double> StageTimes::of_all(int workers) {
   for (std::size_t stage = 0; stage < seconds_.front().size(); ++stage) {
     std::vector<double> values;
     for (const auto& iteration : seconds_) values.push_back(iteration[stage]);
-    const auto middle = values.begin() + std::ssize(values) / 2;
-    std::ranges::nth_element(values, middle);
-    result.push_back(*middle / workers);
+    result.push_back(median(std::move(values)) / workers);
   }
   communication_.call([&] { sum_over_ranks(communication_.transport(), workers, result); });
   return result;

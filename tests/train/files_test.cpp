@@ -10,7 +10,6 @@
 
 #include "tests/support.h"
 #include "train/file_lock.h"
-#include "train/statistics.h"
 
 using namespace tandem;
 using namespace tandem::test;
@@ -178,25 +177,4 @@ TEST_CASE("files: one process at a time holds a lock file, which is removed at i
   CHECK(std::filesystem::is_empty(folder.path()));
   write_bytes(folder / "lock", "");  // of a process that was killed
   CHECK_FALSE(LockFile(folder / "lock").is_held_elsewhere());
-}
-
-TEST_CASE("statistics: mean and median; the median of two values is their mean") {
-  CHECK(mean({}) == 0);
-  CHECK(mean({1, 2, 6}) == 3);
-  CHECK(median({}) == 0);
-  CHECK(median({3, 1}) == 2);
-  CHECK(median({5, 1, 3}) == 3);
-  CHECK(median({4, 1, 3, 10}) == 3.5);
-}
-
-TEST_CASE("statistics: quantiles by nearest rank") {
-  CHECK(quantile({}, 0.5) == 0);
-  CHECK(quantile({3}, 0.95) == 3);
-  CHECK(quantile({5, 1, 3}, 0.5) == 3);
-  CHECK(quantile({4, 1, 3, 2}, 0.5) == 2);
-  CHECK(quantile({4, 1, 3, 2}, 0) == 1);
-  CHECK(quantile({4, 1, 3, 2}, 1) == 4);
-  std::vector<double> hundred;
-  for (int i = 1; i <= 100; ++i) hundred.push_back(i);
-  CHECK(quantile(hundred, 0.95) == 95);
 }
