@@ -184,9 +184,11 @@ $(BUILD)/obj/%.o: %.cu $(BUILD)/nvcc_flags | detected
 	@nvcc $(nvcc_flags) -I. -MMD -MP -MF $(@:.o=.d) -MT $@ -c -o $@ $<
 $(BUILD)/obj/tensor/cuda/%.o $(BUILD)/obj/tests/cuda/%.o: private cpp_flags += $(cuda_cpp_flags)
 # The inner loop of convolutions. With sanitizers it is fast enough only if its sums stay in
-# registers: optimised, and without checks of stack variables.
+# registers: optimised, and without checks of stack variables. g++ forgets these options if it reads
+# headers that were compiled without them.
 $(BUILD)/obj/tensor/cpu/panels.o: private cxx_flags += -ffp-contract=fast \
   $(if $(SAN),-O3 $(if $(findstring clang,$(CXX)),,--param asan-stack=0))
+$(BUILD)/obj/tensor/cpu/panels.o: private pch =
 $(quick): private cxx_flags += $(quick_flags)
 $(BUILD)/obj/dist/transport/mpi_transport.o: private cpp_flags += $(mpi_cpp_flags)
 $(BUILD)/obj/tests/apps/mpi_test.o $(BUILD)/obj/tests/docs/commands_test.o: private cpp_flags += -DTANDEM_MPIEXEC='"$(MPIEXEC)"'
