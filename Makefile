@@ -111,8 +111,8 @@ object = $(patsubst %,$(BUILD)/obj/%.o,$(basename $(1)))
 programs := $(addprefix $(BUILD)/,$(apps))
 objects := $(call object,$(lib_src) $(test_src) $(cuda_test_src) $(wildcard data/tools/*.cpp)) $(apps:%=$(BUILD)/obj/apps/%/main.o)
 
-# These rooms do no mathematics, so they are compiled quickly rather than for speed.
-quick := $(foreach room,train speedup apps tests,$(BUILD)/obj/$(room)/%.o)
+# What does no mathematics is compiled quickly rather than for speed.
+quick := $(foreach folder,autograd/ops layers/models train speedup apps tests,$(BUILD)/obj/$(folder)/%.o)
 
 # ---- building ------------------------------------------------------------------------------------
 .PHONY: all tests tests-gpu detected
