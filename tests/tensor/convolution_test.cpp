@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 
+#include "tensor/cpu/winograd.h"
 #include "tests/support.h"
 #include "tests/tensor/values.h"
 
@@ -23,26 +24,27 @@ struct Case {
   }
 };
 
-// Calls f(x index, filter index, y index) for every product of the convolution.
+// Calls f(x index, filter index, y index, count) for all products of the convolution: `count` of
+// them at a time, with the same y and neighbouring x and filter elements.
 template <class F>
-void each_product(const Case& c, F&& f) {
+void each_products(const Case& c, F&& f) {
   const Convolution& o = c.convolution;
-  const Shape x = c.x, filter = c.filter, y = c.y();
-  const std::int64_t group_k = filter[0] / o.groups;
+  const std::int64_t height = c.x[1], width = c.x[2], channels = c.x[3];
+  const std::int64_t filters = c.filter[0], rows = c.filter[1], columns = c.filter[2],
+                     depth = c.filter[3], group_k = filters / o.groups;
+  const Shape y = c.y();
+  std::int64_t pixel = 0;
   for (std::int64_t n = 0; n < y[0]; ++n)
     for (std::int64_t p = 0; p < y[1]; ++p)
-      for (std::int64_t q = 0; q < y[2]; ++q)
-        for (std::int64_t r = 0; r < filter[1]; ++r)
-          for (std::int64_t s = 0; s < filter[2]; ++s) {
+      for (std::int64_t q = 0; q < y[2]; ++q, ++pixel)
+        for (std::int64_t r = 0; r < rows; ++r)
+          for (std::int64_t s = 0; s < columns; ++s) {
             const std::int64_t h = p * o.stride.height + r * o.dilation - o.padding.height;
             const std::int64_t w = q * o.stride.width + s * o.dilation - o.padding.width;
-            if (h < 0 || h >= x[1] || w < 0 || w >= x[2]) continue;
-            for (std::int64_t k = 0; k < y[3]; ++k)
-              for (std::int64_t i = 0; i < filter[3]; ++i)
-                f(static_cast<std::size_t>(((n * x[1] + h) * x[2] + w) * x[3] +
-                                           k / group_k * filter[3] + i),
-                  static_cast<std::size_t>(((k * filter[1] + r) * filter[2] + s) * filter[3] + i),
-                  static_cast<std::size_t>(((n * y[1] + p) * y[2] + q) * y[3] + k));
+            if (h < 0 || h >= height || w < 0 || w >= width) continue;
+            for (std::int64_t k = 0; k < filters; ++k)
+              f(((n * height + h) * width + w) * channels + k / group_k * depth,
+                ((k * rows + r) * columns + s) * depth, pixel * filters + k, depth);
           }
 }
 
@@ -74,10 +76,15 @@ void check(const Case& c, Dtype dtype, int threads) {
   const auto vx = host(x), vf = host(filter), vb = host(bias), vdy = host(dy);
 
   std::vector<double> y_sum(vdy.size()), dx_sum(vx.size()), df_sum(vf.size());
-  each_product(c, [&](auto i, auto j, auto l) {
-    y_sum[l] += vx[i] * vf[j];
-    dx_sum[i] += vdy[l] * vf[j];
-    df_sum[j] += vx[i] * vdy[l];
+  each_products(c, [&](std::int64_t at_x, std::int64_t at_f, std::int64_t at_y, std::int64_t n) {
+    const double *px = vx.data() + at_x, *pf = vf.data() + at_f, dy_value = vdy.data()[at_y];
+    double *pdx = dx_sum.data() + at_x, *pdf = df_sum.data() + at_f, sum = 0;
+    for (std::int64_t i = 0; i < n; ++i) {
+      sum += px[i] * pf[i];
+      pdx[i] += dy_value * pf[i];
+      pdf[i] += px[i] * dy_value;
+    }
+    y_sum.data()[at_y] += sum;
   });
   for (const bool with_bias : {false, true}) {
     std::vector<double> expected = y_sum;
@@ -144,21 +151,28 @@ TEST_CASE("convolution: the shapes of the nets, scaled down") {
   check({{1, 13, 13, 40}, {20, 3, 3, 40}, {1, 1}}, Dtype::f32, 2);  // deep enough for two blocks
   check({{2, 14, 14, 24}, {100, 3, 3, 24}, {2, 1}}, Dtype::f32, 2);
   check({{2, 15, 13, 64}, {70, 1, 1, 64}, {2, 0}}, Dtype::f32, 2);  // a shortcut
-  check({{40, 6, 6, 300}, {80, 1, 1, 300}}, Dtype::f32, 2);         // several tiles
+  check({{6, 6, 6, 300}, {80, 1, 1, 300}}, Dtype::f32, 2);          // several tiles
+  check({{29, 6, 6, 20}, {20, 1, 1, 20}}, Dtype::f32, 2);           // pixels in two parts
   check({{1, 12, 11, 8}, {8, 3, 2, 8}, {1, 1}}, Dtype::f32, 2);     // not square
 }
 
 TEST_CASE("convolution: the edge cases of Winograd's algorithm") {
+  const auto check_winograd = [](const Case& c, Dtype dtype) {
+    REQUIRE(winograd::wins(c.convolution, c.x, c.filter));
+    check(c, dtype, 2);
+  };
   for (const Dtype dtype : {Dtype::f32, Dtype::f64}) {
-    check({{1, 9, 10, 300}, {40, 3, 3, 300}, {1, 1}}, dtype, 2);     // deeper than a block
-    check({{2, 8, 9, 260}, {33, 3, 3, 260}, {1, 0}}, dtype, 2);      // no padding
-    check({{2, 7, 6, 24}, {20, 3, 3, 24}, {1, 2}}, dtype, 2);        // all that can be
-    check({{1, 9, 9, 96}, {60, 3, 3, 32}, {1, 1, 1, 3}}, dtype, 2);  // groups
-    check({{2, 12, 13, 40}, {48, 5, 5, 40}, {1, 2}}, dtype, 2);      // 5x5, odd sizes
-    check({{1, 10, 10, 32}, {24, 5, 5, 16}, {1, 1, 1, 2}}, dtype, 2);
+    check_winograd({{1, 9, 10, 260}, {20, 3, 3, 260}, {1, 1}}, dtype);     // deeper than a block
+    check_winograd({{1, 9, 10, 20}, {260, 3, 3, 20}, {1, 1}}, dtype);      // and so backwards
+    check_winograd({{2, 8, 9, 28}, {33, 3, 3, 28}, {1, 0}}, dtype);        // no padding
+    check_winograd({{2, 7, 6, 24}, {20, 3, 3, 24}, {1, 2}}, dtype);        // all that can be
+    check_winograd({{1, 9, 9, 96}, {60, 3, 3, 32}, {1, 1, 1, 3}}, dtype);  // groups
+    check_winograd({{2, 12, 13, 20}, {25, 5, 5, 20}, {1, 2}}, dtype);      // 5x5, odd sizes
+    check_winograd({{1, 10, 10, 32}, {24, 5, 5, 16}, {1, 1, 1, 2}}, dtype);
   }
-  check({{1, 40, 41, 64}, {64, 3, 3, 64}, {1, 1}}, Dtype::f32, 2);  // many tiles
-  check({{1, 42, 43, 8}, {500, 3, 3, 8}, {1, 1}}, Dtype::f64, 2);   // more than are done at once
+  check_winograd({{1, 40, 41, 10}, {70, 3, 3, 10}, {1, 1}}, Dtype::f32);  // many tiles
+  check_winograd({{1, 42, 43, 4}, {500, 3, 3, 4}, {1, 1}},
+                 Dtype::f64);  // more than are done at once
 }
 
 TEST_CASE("convolution: the filters' gradient keeps its precision in large batches") {
