@@ -72,7 +72,7 @@ TEST_CASE("ring plan: receives match the left neighbour's sends, and sums end at
 }
 
 TEST_CASE("ring plan: segments cover every element once") {
-  for (const std::int64_t count : {0, 1, 2047, 2048, 2049, 100'001, 5'000'000})
+  for (const std::int64_t count : {0, 1, 2047, 2048, 2049, 100'001, 600'000})
     for (const int ranks : {1, 2, 3, 7})
       for (const bool divides : {true, false})
         for (const std::size_t latency : {0, 3'300})
