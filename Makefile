@@ -279,8 +279,9 @@ bench-overlap: $(addprefix $(BUILD)/,$(nets))
 
 # Times four workers on a shaped network, compared with PyTorch's DDP (needs root).
 .PHONY: bench-peers
-bench-peers: $(BUILD)/mnist_mlp
+bench-peers: $(BUILD)/mnist_mlp $(BUILD)/cifar_cnn
 	@scripts/bench-peers $(BUILD)
+	@scripts/bench-peers $(BUILD) 100mbit cifar_cnn
 
 # Targets that need a GPU: the tests, some of them also under NVIDIA's sanitizer; the tables of all
 # benchmarks; a training step; four workers on one GPU compared with PyTorch's DDP.
@@ -327,14 +328,14 @@ help:
 	@echo "make demo         install libraries, build, get data, train with each algorithm, compare (about 7 minutes)"
 	@echo "make tables       make the speedup tables of MNIST-MLP and CIFAR-Convex, with figures and reports, in results/"
 	@echo "                  (about 15 minutes); make tables-gpu: all benchmarks, on a GPU"
-	@echo "make check        install libraries, build and run all tests, also with sanitizers (about 25 minutes)"
+	@echo "make check        install libraries, build and run all tests, also with sanitizers (about 18 minutes)"
 	@echo "make test         build and run the tests in one variant (SAN=thread, DEBUG=1, …)"
 	@echo "make check-gpu    build and run the tests that need a GPU, also under compute-sanitizer"
 	@echo "make check-netns  compare the emulated link with shaped network namespaces (needs root)"
 	@echo "make bench        time kernels, compressors, links, all-reduce (compared with MPI's) and a training step"
 	@echo "                  (compared with PyTorch's, if it is installed; about 15 minutes)"
 	@echo "make bench-gpu    time a training step of every model on a GPU, compared with PyTorch's"
-	@echo "make bench-overlap  time the algorithms that communicate during backward (about 40 minutes)"
+	@echo "make bench-overlap  time the algorithms that communicate during backward (about an hour)"
 	@echo "make bench-peers  time four workers on shaped network namespaces, compared with PyTorch's DDP over gloo (needs root)"
 	@echo "make bench-peers-gpu  time four workers on one GPU, compared with PyTorch's DDP over gloo"
 	@echo "make data         fetch MNIST, Fashion-MNIST, CIFAR-10 and CIFAR-100 into datasets/"
