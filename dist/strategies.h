@@ -42,9 +42,10 @@ struct StrategyInfo {
   double (*predict)(const ModelInput& input) = nullptr;
   std::vector<StrategyOption> options = {};
   SpeedupRows rows = {};
-  // After how many iterations it has measured a merge plan, which --plan writes to a file and reads
-  // back; 0: it makes none.
-  std::int64_t plan_after = 0;
+  // The last iteration that measures, and communicates as d-sync does; 0: none measures.
+  std::int64_t measures_until = 0;
+  // Whether it makes a plan from what it measures, which --plan keeps.
+  bool keeps_plan = false;
 
   // Null if the algorithm does not have it.
   const StrategyOption* option(const std::string& named) const;

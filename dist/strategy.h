@@ -88,7 +88,7 @@ struct StrategyContext {
   int workers = 1;
   StrategyOptions options = {};
   std::int64_t warmup_iterations = 0;  // of d-sync, at the beginning of the run
-  // For algorithms that plan by measurement (StrategyInfo::plan_after): a plan to use instead. Only
+  // For algorithms that plan by measurement (StrategyInfo::keeps_plan): a plan to use instead. Only
   // the first worker's counts.
   const MergePlan* plan = nullptr;
 

@@ -141,15 +141,30 @@ std::vector<std::string> known_to(const std::string& algo,
   return known;
 }
 
+// How many servers a run has with these words. (--servers cannot be among them.)
+int servers_of(const std::string& algo, const std::vector<std::string>& options) {
+  const StrategyInfo& info = strategy_named(algo);
+  StrategyOptions given;
+  for (std::size_t i = 0; i < options.size(); ++i) {
+    const StrategyOption* via = info.option("--via");
+    if (!via || name_of(options[i]) != via->name) continue;
+    const bool joined = name_of(options[i]) != options[i];  // --via=servers
+    if (joined || i + 1 < options.size())
+      given[via->name] =
+          via->value_of(joined ? options[i].substr(via->name.size() + 1) : options[i + 1]);
+  }
+  return info.servers(given);
+}
+
 }  // namespace
 
 void check_handed_on(const std::vector<std::string>& options) {
   constexpr std::string_view kAlsoOurs[] = {"--workers", "--link",      "--iterations", "--batch",
                                             "--seed",    "--data",      "--threads",    "--device",
                                             "--quiet",   "--precision", "--help"};
-  constexpr std::string_view kSet[] = {"--algo",    "--compress", "--servers",    "--epochs",
-                                       "--metrics", "--summary",  "--trace",      "--test-every",
-                                       "--save",    "--timeline", "--timeline-ms"};
+  constexpr std::string_view kSet[] = {"--algo",    "--compress", "--servers",     "--epochs",
+                                       "--metrics", "--summary",  "--trace",       "--test-every",
+                                       "--save",    "--timeline", "--timeline-ms", "--plan"};
   for (const std::string& option : options) {
     if (std::ranges::find(kAlsoOurs, name_of(option)) != std::end(kAlsoOurs))
       throw UserError("give {} before the --: the comparison passes it to the program itself",
@@ -174,18 +189,17 @@ std::vector<std::string> without_warmup(const Cell& cell) {
 
 std::vector<std::string> Comparison::command(const Cell& cell) const {
   std::vector<std::string> words = mpiexec;
-  const int ranks = cell.workers + strategy_named(cell.algo).servers({});
+  const auto known = known_to(cell.algo, options);
+  const int ranks = cell.workers + servers_of(cell.algo, known);
   const auto add = [&](std::initializer_list<std::string> more) {
     words.insert(words.end(), more);
   };
   if (!mpiexec.empty()) add({"-n", std::to_string(ranks)});
   add({programs + "/" + bench.program, "--algo", cell.algo, "--compress", cell.compress, "--link",
        cell.link, "--batch", std::to_string(bench.batch), "--seed", std::to_string(seed),
-       "--device", to_string(device), "--quiet"});
-  if (mpiexec.empty()) add({"--workers", std::to_string(cell.workers)});
+       "--device", to_string(device), "--quiet", "--workers", std::to_string(cell.workers)});
   if (device == DeviceKind::cuda) add({"--precision", to_string(precision)});
   for (const std::string& word : without_warmup(cell)) words.push_back(word);
-  const auto known = known_to(cell.algo, options);
   words.insert(words.end(), known.begin(), known.end());
   return words;
 }

@@ -74,7 +74,7 @@ TrainOptions check_options(TrainOptions o) {
   check_algo_options(o);
   if (o.device == DeviceKind::cpu && o.precision != Precision::fp32)
     throw UserError("--precision {} needs --device cuda", to_string(o.precision));
-  if (!o.plan.empty() && strategy_named(o.algo).plan_after == 0)
+  if (!o.plan.empty() && !strategy_named(o.algo).keeps_plan)
     throw UserError("--plan has no effect with --algo {}", o.algo);
   if (o.nesterov && o.momentum == 0) throw UserError("--nesterov needs a --momentum above 0");
   return o;

@@ -56,7 +56,7 @@ std::string algo_help() {
 std::string plan_help() {
   std::vector<std::string> names;
   for (const StrategyInfo& info : all_strategies())
-    if (info.plan_after > 0) names.push_back(info.name);
+    if (info.keeps_plan) names.push_back(info.name);
   return wrapped(fmt::format(
       "{}: keep the measured plan, which says what is sent together. If FILE exists, use its plan "
       "from the second iteration on and measure nothing; else write the plan to it (JSON). Only "

@@ -293,7 +293,7 @@ DataSplit open_data(const Task& task, const TrainOptions& o, std::optional<Outpu
     throw UserError("--batch {} is larger than the training set of {} samples", o.batch,
                     data.train->size());
   const std::int64_t iterations = Length(data, o).iterations;
-  const std::int64_t needed = strategy_named(o.algo).plan_after;
+  const std::int64_t needed = strategy_named(o.algo).measures_until;
   if (is_first_rank() && !o.plan.empty() && !plan && iterations < needed)
     throw UserError("--plan: a plan is measured in the first {} iterations; this run has {}",
                     needed, iterations);

@@ -23,10 +23,7 @@ constexpr auto kPoll = std::chrono::microseconds(50);  // while a GPU computes
 
 DirectSum::DirectSum(const StrategyContext& context, const std::vector<Slice>& slices,
                      const Adders& adders)
-    : c_(context),
-      transport_(context.communication.transport()),
-      adders_(adders),
-      self_(transport_.rank()) {
+    : SliceSums(context), adders_(adders), self_(transport_.rank()) {
   const auto expect = [&](int first, int count, Tag tag) {
     for (int rank = first; rank < first + count; ++rank)
       if (rank != self_) incoming_.push_back({.from = rank, .tag = tag});
@@ -86,11 +83,7 @@ void DirectSum::begin(std::size_t stage, std::int64_t iteration, const EventPtr&
   s.staging->begin(c_.parameters.gradients().view(s.range.first(), {s.range.count}), ready,
                    s.segments, Staging::Fill::from_values);
   begun_.put({stage, iteration, ready});
-  if (begun_in_iteration_++ == 0)
-    c_.communication.post(summed_, [this] { return run(), Summed{}; });
-  else
-    transport_.wake();
-  if (begun_in_iteration_ == stages_.size()) begun_in_iteration_ = 0;
+  has_begun(stages_.size());
 }
 
 void DirectSum::serve(std::int64_t iteration) {
@@ -98,23 +91,18 @@ void DirectSum::serve(std::int64_t iteration) {
   run();
 }
 
-// All messages of one iteration.
+// All messages of one iteration. If the job fails, requests keep their memory until this object is
+// destroyed: MPI does not cancel them.
 void DirectSum::run() {
   const Spans::Scope span(c_.communication.spans(), SpanKind::communicate);
-  try {
-    begin_iteration();
-    while (!over()) {
-      take_begun();
-      send_the_most_urgent();
-      receive_more();
-      if (over()) return;
-      wait();
-      deliver();
-    }
-  } catch (...) {  // cancel them before their memory is freed
-    for (Incoming& in : incoming_) in.receives.clear();
-    sends_.clear();
-    throw;
+  begin_iteration();
+  while (!over()) {
+    take_begun();
+    send_the_most_urgent();
+    receive_more();
+    if (over()) return;
+    wait();
+    deliver();
   }
 }
 
@@ -127,7 +115,6 @@ bool DirectSum::over() const {
 // A worker sends its values of the next iteration only when it has all sums of this one. So within
 // a tag, the messages of two iterations do not mix.
 void DirectSum::begin_iteration() {
-  idle_ = true;
   not_begun_ = works() ? stages_.size() : 0;
   for (StageState& stage : stages_) {
     stage.begun = !works();
@@ -156,7 +143,6 @@ void DirectSum::start(const Begun& begun) {
   c_.communication.spans().set_iteration(begun.iteration);
   require_finite(c_.parameters, *stage.staging, stage.range.first(), begun.ready, begun.iteration,
                  c_.communication.spans());
-  idle_ = false;
   stage.begun = true;
   for (std::size_t i = stage.first_part; i < stage.first_part + stage.parts; ++i) {
     for (int hop = 0; hop < adders_.count; ++hop) {
@@ -216,14 +202,11 @@ void DirectSum::wait() {
     if (!in.receives.empty()) requests.push_back(&in.receives.front().request);
   if (not_begun_ == 0)
     return transport_.await_any(requests,
-                                idle_ ? Patience::while_others_work : Patience::until_timeout);
+                                works() ? Patience::until_timeout : Patience::while_others_work);
 
   const Spans::Scope span(c_.communication.spans(),
                           sends_.empty() ? SpanKind::wait : SpanKind::communicate);
-  const auto now = Clock::now();
-  const auto until = now + (queued_.empty() ? transport_.slice() : Clock::duration(kPoll));
-  transport_.wait_any_until(requests, until);  // also ended by wake() and by a failure elsewhere
-  if (Clock::now() >= now + transport_.slice()) transport_.show({Sign::State::busy});
+  wait_a_while(requests, queued_.empty() ? transport_.slice() : Clock::duration(kPoll));
 }
 
 void DirectSum::deliver() {
@@ -242,7 +225,6 @@ void DirectSum::deliver() {
 }
 
 void DirectSum::arrived(const Incoming& from, const SharedMessage& message) {
-  idle_ = false;
   Header header{};
   require(message->bytes.size() >= sizeof header, "rank {} sent {} bytes", from.from,
           message->bytes.size());
@@ -326,12 +308,11 @@ void SumServer::serve(std::int64_t first, std::int64_t last) {
 
 void SumServer::listen() {
   Transport& transport = c_.communication.transport();
-  std::uint64_t count = 0;
-  Request told = transport.receive(0, Tag::pull, std::as_writable_bytes(std::span(&count, 1)));
+  Request told = transport.receive(0, Tag::pull, std::as_writable_bytes(std::span(&count_, 1)));
   transport.wait(told, Patience::while_others_work);
-  std::vector<Slice> slices(count);
-  transport.receive_and_wait(0, Tag::pull, std::as_writable_bytes(std::span(slices)));
-  sums_ = std::make_unique<DirectSum>(c_, slices, adders_);
+  slices_.resize(count_);
+  transport.receive_and_wait(0, Tag::pull, std::as_writable_bytes(std::span(slices_)));
+  sums_ = std::make_unique<DirectSum>(c_, slices_, adders_);
 }
 
 void SumServer::tell(Transport& transport, const Adders& adders, const std::vector<Slice>& slices) {

@@ -1,23 +1,25 @@
 // Sums slices of the flat gradient over all workers, the most urgent slice first.
 //
-// On a ring all workers must sum in the same order, so an urgent slice cannot overtake. Here there
-// is no common order. A slice is cut into a stretch per adder. Every worker sends each stretch
-// straight to its adder, which returns the sum. The adders are the workers themselves, as here, or
-// servers:
+// On a ring all workers must sum in the same order, so an urgent slice cannot overtake. Here no
+// common order is needed. A slice is cut into stretches, one per adder. Every worker sends each
+// stretch straight to its adder, which adds them and returns the sum. The adders are servers, or
+// the workers themselves, as in this picture:
 //
 //   slice            | stretch 0 | stretch 1 | stretch 2 |
 //   worker 0           adds        ──push──▶   ──push──▶
 //   worker 1           ◀──push──   adds        ──push──▶       then the sums go the other way
 //   worker 2           ◀──push──   ◀──push──   adds
 //
-// That is as many bytes as on a ring, but 2 latencies instead of 2(p-1). The bits are those of the
-// ring, because additions are in the order of the block's ring (dist/block.h).
+// Each worker sends as many bytes as on a ring, but a sum takes 2 latencies instead of 2(p-1). It
+// has the same bits as on the ring, because the values of a block are added in the same order
+// (dist/block.h).
 //
-// What has been handed to a network card cannot be overtaken. So a rank hands over only about two
-// slices at a time and keeps the other messages in a queue, ordered by urgency.
+// A message that has been handed to the NIC (network card) cannot be overtaken. So a rank has only
+// about two slices in flight (or over an emulated link what it carries in two latencies, if that is
+// more) and keeps the other messages in a queue, ordered by urgency.
 //
-// On a GPU the communication thread polls the events of ready gradients, because it also waits for
-// messages.
+// On a GPU, the communication thread polls the events that say when gradients are ready. It cannot
+// sleep until one passes, because it must also wait for messages.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +39,8 @@ namespace tandem {
 // The ranks that add, and when they send a sum.
 struct Adders {
   int first = 0, count = 1;
-  // An adder announces a sum, and sends it to a worker that asks for it. False: it sends it at
-  // once.
+  // True: an adder announces a sum, and sends it to each worker that requests it. False: it sends
+  // the sum to all workers at once.
   bool on_request = false;
 
   bool include(int rank) const { return rank >= first && rank < first + count; }
@@ -46,17 +48,16 @@ struct Adders {
 
 class DirectSum : public SliceSums {
  public:
-  // All workers and adders have the same slices.
+  // All workers and adders must be given the same slices.
   DirectSum(const StrategyContext& context, const std::vector<Slice>& slices, const Adders& adders);
 
   void begin(std::size_t stage, std::int64_t iteration, const EventPtr& ready) override;
-  Summed take() override { return summed_.take(); }
 
   // A server's part in one iteration, a job for its communication thread.
   void serve(std::int64_t iteration);
 
  private:
-  // Bytes that are not cleared first.
+  // Memory that is not cleared first.
   struct Message {
     explicit Message(std::size_t size)
         : memory(std::make_unique_for_overwrite<std::byte[]>(size)), bytes(memory.get(), size) {}
@@ -87,7 +88,7 @@ class DirectSum : public SliceSums {
     std::int64_t iteration;
     EventPtr ready;
   };
-  // A message that waits for its turn. It is made when it is sent.
+  // A message that waits its turn. Its bytes are copied only when it is sent.
   struct Outgoing {
     std::int64_t rank, number;  // the smallest is sent first
     Kind kind;
@@ -102,8 +103,9 @@ class DirectSum : public SliceSums {
     SharedMessage message;
     Request request;  // last: cancelled before its memory is freed
   };
-  // Messages with one tag from one rank. They come in the order in which it sends them, so each
-  // message begins with its kind and the number of its slice.
+  // Messages with one tag from one rank. They arrive in the order in which that rank sends them,
+  // which this rank does not know. So each message begins with its kind and the number of its
+  // slice.
   struct Incoming {
     int from;
     Tag tag;
@@ -111,7 +113,7 @@ class DirectSum : public SliceSums {
     std::deque<InTransit> receives;
   };
 
-  void run();
+  void run() override;
   bool over() const;
   void begin_iteration();
   void take_begun();
@@ -131,8 +133,6 @@ class DirectSum : public SliceSums {
   SharedMessage message_of(const Outgoing& outgoing) const;
   static SharedMessage make_message(Kind kind, std::size_t part, std::size_t payload);
 
-  StrategyContext c_;
-  Transport& transport_;
   Adders adders_;
   int self_;
   std::vector<StageState> stages_;
@@ -140,24 +140,20 @@ class DirectSum : public SliceSums {
   std::size_t largest_ = 0;  // bytes of a message
   std::size_t window_ = 0;   // bytes that may be in flight
 
-  // Between the threads.
-  std::size_t begun_in_iteration_ = 0;  // by the compute thread
-  BlockingQueue<Begun> begun_;
-  BlockingQueue<Summed> summed_;
+  BlockingQueue<Begun> begun_;  // by the compute thread
 
   // Of the communication thread.
   std::deque<Begun> queued_;  // begun; the GPU may still compute them
   std::size_t not_begun_ = 0;
-  bool idle_ = false;  // nothing has begun or arrived in this iteration
   std::priority_queue<Outgoing> outgoing_;
-  std::int64_t messages_ = 0;  // numbers of messages
+  std::int64_t messages_ = 0;  // the number of the next message
   std::size_t in_flight_ = 0;  // bytes
   std::deque<InTransit> sends_;
   std::deque<Incoming> incoming_;
 };
 
-// A server that only adds. The first iterations are d-sync's. After them, the first worker tells
-// the servers its slices.
+// A server that only adds. The first iterations are d-sync's, which need no server. Then the first
+// worker tells the servers its slices.
 class SumServer : public Server {
  public:
   SumServer(const StrategyContext& context, const Adders& adders) : c_(context), adders_(adders) {}
@@ -173,7 +169,10 @@ class SumServer : public Server {
 
   StrategyContext c_;
   Adders adders_;
-  std::int64_t step_ = 0;  // counts from 1 when this object is made
+  std::int64_t step_ = 0;  // counts iterations from 1, since this object was made
+  // What the first worker tells. Not in listen(): if the job fails there, MPI may still write it.
+  std::uint64_t count_ = 0;
+  std::vector<Slice> slices_;
   std::unique_ptr<DirectSum> sums_;
 };
 

@@ -1,4 +1,4 @@
-// Measures what a merging depends on: when backward finishes each stage, and what sums cost.
+// Measures what a merge plan depends on: when backward finishes each stage, and what sums cost.
 #pragma once
 
 #include <vector>
@@ -10,24 +10,25 @@
 
 namespace tandem {
 
-// A GPU records the third step of a run. The steps after it are measured.
+// On a GPU, the third step of a run is recorded (train/step_runner.h). The steps after it are
+// measured.
 inline constexpr std::int64_t kFirstMeasured = 4, kLastMeasured = 6;
 
-// When an iteration reaches its stages, such as when backward finishes them. The compute thread
-// makes all calls.
+// Records when an iteration reaches each stage, for example when backward finishes it. The compute
+// thread makes all calls.
 class StageTimes {
  public:
   explicit StageTimes(Communication& communication) : communication_(communication) {}
 
   void begin_step() { begin_ = Clock::now(); }
-  // The next stage is reached when the event has passed; null: now. A GPU's events are waited for
-  // by the communication thread, which must have nothing else to do.
+  // The next stage is reached when the event passes, or now if it is null. The communication thread
+  // waits for a GPU's events, so it must have nothing else to do.
   void reached(const EventPtr& event);
   // Call it when all stages are reached.
   void end_step();
 
-  // Seconds since the start of an iteration, by stage: the median over the iterations, and the mean
-  // over the workers. All workers must make this call.
+  // Seconds since the start of an iteration, by stage: the median over the iterations, then the
+  // mean over the workers. All workers must make this call.
   std::vector<double> of_all(int workers);
 
  private:
@@ -38,8 +39,8 @@ class StageTimes {
   std::vector<std::vector<double>> seconds_;  // by iteration, by stage
 };
 
-// Sums parts of the gradient, which may be overwritten, over all workers: from one block to all.
-// All workers must make this call.
+// Times sums over all workers, from one block to the whole gradient. Overwrites the gradient. All
+// workers must make this call.
 SumCost measure_sum_cost(const StrategyContext& context);
 
 }  // namespace tandem

@@ -1,5 +1,5 @@
-// Which gradients are sent together. Backward finishes gradients one after the other, from the last
-// layer to the first. Each may be sent at once, but every message costs a fixed time a:
+// Decides which gradients are sent together. Backward finishes gradients one after the other, from
+// the last layer to the first. Each could be sent at once, but every message costs a fixed time a:
 //
 //   backward   |  4  |  3  |  2  |  1  |
 //   each alone       |a 4 |a 3 |a 2 |a 1 |        the fixed cost is paid four times
@@ -27,7 +27,7 @@ using Layers = std::vector<TimedLayer>;  // in the order in which they become re
 // The time of an all-reduce of M bytes: a + bM.
 struct SumCost {
   double a = 0, b = 0;  // seconds, seconds per byte
-  // Of a sum of all layers in one message, which hides its latencies and takes less than a + bM;
+  // The time of a single message with all layers, which hides latencies and takes less than a + bM.
   // 0: not known.
   double all = 0;
   double operator()(double bytes) const { return a + b * bytes; }
@@ -41,32 +41,32 @@ Groups all_together(const Layers& layers);  // one message after backward
 // Groups of at least this many bytes, except the last one.
 Groups of_size(const Layers& layers, double bytes);
 // Theorem 1 of the paper: merges a layer with the next one if the next one is ready less than a
-// after the layer's communication could begin. It decides layer by layer and looks no further.
+// after this one could be sent. It decides layer by layer and looks no further.
 Groups by_theorem_1(const Layers& layers, const SumCost& cost);
-// The groups with the shortest time of all.
+// The groups with the shortest finish_time().
 Groups optimal(const Layers& layers, const SumCost& cost);
 
 // When the last sum is done, in seconds since the start of the iteration (Eq. 21). Messages are
 // sent one after the other, in the order of the groups.
 double finish_time(const Layers& layers, const Groups& groups, const SumCost& cost);
 
-// A plan, and the measurements that say why. The algorithms mg-wfbp and merge make one while they
-// run. --plan keeps it in a file for later runs (train/plan_file.h).
+// A plan, and the measurements that it is based on. The algorithms of overlap.h make one while they
+// run. With --plan, mg-wfbp and merge keep it in a file for later runs (train/plan_file.h).
 struct MergePlan {
   Layers layers;
   std::vector<std::string> names;  // of the parameter that completes each layer
   SumCost cost;
   double update_s = 0;  // of all weights
   Groups groups;
-  std::string file;  // that it was read from; empty: it was measured in this run
+  std::string file;  // where it was read from; empty: it was measured in this run
 
-  // The seconds of an iteration with these groups. The update of the last message is included. The
-  // other updates overlap communication.
+  // The seconds of an iteration with these groups, including the update of the last message. The
+  // other updates overlap with communication.
   double predicted_s(const Groups& by) const;
 };
 
-// The a + bM whose largest deviation from the times, as a part of them, is the smallest. Of a
-// single size, all of the time is a.
+// Fits a + bM to the times so that the largest relative error is as small as possible. A single
+// time is all a.
 struct SumTime {
   double bytes = 0, seconds = 0;
 };

@@ -1,15 +1,15 @@
 // Synchronous SGD that communicates during backward. The flat gradient is cut into buckets. As soon
 // as backward has finished a bucket, the communication thread sums it over all workers, while the
-// compute thread continues with the layers in front of it. After backward, the workers wait for the
+// compute thread continues with the layers before it. After backward, the workers wait for the
 // buckets one by one and update their weights. README.md has the picture.
 //
 // The algorithms wfbp, buckets, mg-wfbp and merge differ only in their buckets (merge.h). Cutting
 // does not change a sum by a single bit (dist/block.h), so all of them have the weights of d-sync.
 //
-// The buckets depend on the order in which backward finishes the parameters, and those of mg-wfbp
-// and merge on measured times, too. So the first iterations have a single bucket, as d-sync has.
-// All four algorithms measure, in order to predict the time of an iteration. A plan that is given
-// (StrategyContext::plan) replaces the measurement: it is used from the second iteration on.
+// The buckets depend on the order in which backward finishes the parameters; those of mg-wfbp and
+// merge also depend on measured times. So the first iterations have a single bucket, like d-sync.
+// All four algorithms measure, in order to predict the time of an iteration. If a plan is given
+// (StrategyContext::plan), it replaces the measurement and is used from the second iteration on.
 #pragma once
 
 #include <deque>
@@ -31,7 +31,8 @@ using Merging = Groups (*)(const Layers& layers, const SumCost& cost,
 
 class Overlap : public Strategy {
  public:
-  // Throws UserError if a plan is given that is not of this net.
+  // Throws UserError if the given plan is for a gradient of another size. The first
+  // after_backward() throws if it is for another net of the same size.
   Overlap(const StrategyContext& context, Merging merging);
 
   void before_step(std::int64_t t) override;
@@ -44,7 +45,7 @@ class Overlap : public Strategy {
   struct Bucket {
     GradientSum sum;
     BlockRange range;
-    const Parameter* last;  // the parameter that completes it; null: begins after backward
+    const Parameter* last;  // the parameter that completes it; null: it begins after backward
   };
 
   void start_next(const EventPtr& ready);
@@ -60,7 +61,7 @@ class Overlap : public Strategy {
   BlockingQueue<Gradient> sums_;  // in the same order
 
   // Of this iteration.
-  std::int64_t t_ = 0, step_ = 0;  // step_ counts from 1 when this object is made
+  std::int64_t t_ = 0, step_ = 0;  // step_ counts from 1, since this object was made
   bool measures_ = false;
   std::size_t buckets_started_ = 0;
 

@@ -170,7 +170,7 @@ void P3::apply_all() {
 void P3::visit(State& state) {
   settle();
   for (const Update& update : updates_) {
-    not_applied_ = update.iteration;
+    if (update.iteration > 0) not_applied_ = update.iteration;
     for (const EventPtr& ready : update.ready) c_.parameters.device().backend().wait_for(ready);
   }
   state("iteration of the sum", not_applied_);

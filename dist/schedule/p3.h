@@ -1,12 +1,13 @@
 // P3: priority-based parameter propagation (Jayarajan et al., 2019). Gradients travel in slices,
 // and those of the first layers overtake the others, because the next forward pass needs the first
-// layers first. No worker waits at the end of an iteration: forward waits for each layer by itself.
+// layers first. No worker waits at the end of an iteration: forward waits for each layer
+// separately.
 //
-// The baseline of P3's paper, ps-wfbp, differs only in its slices and in when sums are sent. It
-// sends whole layers in the order in which backward finishes them.
+// The baseline of P3's paper, ps-wfbp, differs in two points. Its slices are whole layers, sent in
+// the order in which backward finishes them. And a sum is sent only to a worker that requests it.
 //
-// The weights are those of d-sync, bit for bit. direct_sum.h and ring_sums.h have the
-// communication.
+// The weights are those of d-sync, bit for bit. direct_sum.h and ring_sums.h send and add the
+// slices.
 #pragma once
 
 #include <memory>
@@ -22,7 +23,7 @@
 
 namespace tandem {
 
-// What differs between the algorithms.
+// What differs between p3 and ps-wfbp.
 struct Propagation {
   std::vector<Slice> (*cut)(const StrategyContext& context, const std::vector<Stage>& stages,
                             const std::vector<const Parameter*>& use, int adders);
@@ -62,9 +63,9 @@ class P3 : public Strategy {
 
   StrategyContext c_;
   Propagation propagation_;
-  std::int64_t t_ = 0, step_ = 0;  // step_ counts from 1 when this object is made
+  std::int64_t t_ = 0, step_ = 0;  // step_ counts from 1, since this object was made
 
-  // The first iterations are d-sync's. They show in which order and when parameters are used and
+  // The first iterations are d-sync's. They show when, and in which order, parameters are used and
   // become ready.
   std::unique_ptr<GradientSum> whole_;
   std::vector<const Parameter*> used_;
@@ -75,7 +76,7 @@ class P3 : public Strategy {
 
   std::vector<std::vector<std::size_t>> stages_of_parameter_;  // by index
   std::unique_ptr<SliceSums> sums_;
-  // What a stage's weights lack.
+  // The update that a stage's weights still need.
   struct Update {
     enum class Is { applied, in_flight, summed };
     Is is = Is::applied;
@@ -83,9 +84,9 @@ class P3 : public Strategy {
     std::vector<EventPtr> ready;
   };
   std::vector<Update> updates_;  // by stage
-  // Loaded: an iteration whose sum is in the flat gradient and not applied. 0: none.
+  // The loaded iteration whose sum is in the flat gradient, but not applied yet. 0: none.
   std::int64_t not_applied_ = 0;
-  int communicating_ = 0;  // iterations with messages under way
+  int communicating_ = 0;  // iterations whose communication is not over
   CommunicationPlan plan_;
 };
 

@@ -72,6 +72,9 @@ std::vector<Journey> journeys_of(const std::vector<Slice>& slices, const SumCost
     } else {
       journey.occupies = std::max(1.0, p / adders) * per_byte * bytes;
     }
+    // A worker's own link carries every slice that a server adds.
+    if (via == Via::servers && slice.adder != Slice::kAll)
+      journeys.push_back({slice.stage, slice.rank, per_byte * bytes, 0, adders});
     if (slice.adder == Slice::kAll)
       for (; journey.lane < lanes; ++journey.lane) journeys.push_back(journey);
     else

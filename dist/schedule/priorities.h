@@ -1,12 +1,12 @@
-// How long an iteration takes if the next forward pass waits layer by layer, as with P3.
+// Predicts how long an iteration takes if the next forward pass waits layer by layer, as with P3.
 //
 //   compute    | forward | backward 4 3 2 1 |1  2     3     4 | backward …
 //   network                         |4 |1 |2 |3 |4  |           4 in two slices; 1 overtakes
 //                                          └─ forward of layer 1 waits for its sum
 //
-// A slice travels when backward has finished its stage and the network is free; of several, the
-// most urgent one. Forward waits at the first use of a stage whose sum is missing. All sums arrive
-// before backward begins again, so iterations do not overlap any further.
+// When the network is free, it takes the most urgent slice of those whose stages backward has
+// finished. Forward waits at the first use of a stage until its sum is there. Forward needs all
+// sums, so they arrive before the next backward begins, and iterations do not overlap any further.
 #pragma once
 
 #include <cstdint>
@@ -32,9 +32,9 @@ struct ComputeTimes {
 struct Journey {
   std::size_t stage = 0;
   std::int64_t rank = 0;  // as Slice::rank
-  double occupies = 0;    // seconds of its lane
-  double delay = 0;       // seconds from the end of that to the sum's arrival
-  int lane = 0;           // journeys on different lanes do not hinder each other
+  double occupies = 0;    // for how many seconds its lane is busy
+  double delay = 0;       // seconds from the end of that until the sum arrives
+  int lane = 0;           // one journey at a time; lanes do not hinder each other
 };
 
 // The seconds of an iteration.
@@ -43,7 +43,8 @@ double iteration_with_priorities(const ComputeTimes& compute, const std::vector<
 // Who adds the slices.
 enum class Via : std::int64_t { direct, servers, ring };
 
-// How slices travel if a ring needs `cost` for a sum. `adders` is the number of ranks that add.
+// How slices travel on a network where `cost` is the time of a ring's sum. `adders` is the number
+// of ranks that add.
 std::vector<Journey> journeys_of(const std::vector<Slice>& slices, const SumCost& cost, Via via,
                                  int workers, int adders);
 

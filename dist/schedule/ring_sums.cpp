@@ -12,7 +12,7 @@ constexpr std::size_t kToldAhead = 2;  // including the current one
 }  // namespace
 
 RingSums::RingSums(const StrategyContext& context, const std::vector<Slice>& slices)
-    : c_(context), transport_(context.communication.transport()) {
+    : SliceSums(context) {
   for (const Slice& slice : slices) {
     if (slice.stage == stages_.size()) stages_.push_back({.first_part = parts_.size()});
     ++stages_.at(slice.stage).parts;
@@ -30,11 +30,7 @@ void RingSums::begin(std::size_t stage, std::int64_t iteration, const EventPtr& 
     part.sum.begin(part.gradient);
   }
   begun_.put(stage);
-  if (begun_in_iteration_++ == 0)
-    c_.communication.post(summed_, [this] { return run(), Summed{}; });
-  else
-    transport_.wake();
-  if (begun_in_iteration_ == stages_.size()) begun_in_iteration_ = 0;
+  has_begun(stages_.size());
 }
 
 // All sums of one iteration.
@@ -56,9 +52,7 @@ void RingSums::take_begun(const Enough& enough) {
       }
     }
     if (enough()) return;
-    const auto now = Clock::now();
-    transport_.wait_any_until({}, now + transport_.slice());  // also ended by wake() or a failure
-    if (Clock::now() >= now + transport_.slice()) transport_.show({Sign::State::busy});
+    wait_a_while({}, transport_.slice());
   }
 }
 
@@ -82,12 +76,11 @@ std::size_t RingSums::choose() {
 
 // The slice that the first worker has chosen.
 std::size_t RingSums::hear() {
-  std::uint64_t part = 0;
-  Request told = transport_.receive(0, Tag::push, std::as_writable_bytes(std::span(&part, 1)));
+  Request told = transport_.receive(0, Tag::push, std::as_writable_bytes(std::span(&heard_, 1)));
   transport_.wait(told, Patience::while_others_work);
-  require(part < parts_.size(), "rank 0 has chosen slice {} of {}", part, parts_.size());
-  take_begun([&] { return parts_[part].begun; });
-  return part;
+  require(heard_ < parts_.size(), "rank 0 has chosen slice {} of {}", heard_, parts_.size());
+  take_begun([&] { return parts_[heard_].begun; });
+  return heard_;
 }
 
 void RingSums::sum(std::size_t number) {

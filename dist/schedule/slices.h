@@ -1,40 +1,46 @@
 // Slices: the units in which P3 communicates. A slice is a range of blocks of the flat gradient. It
-// lies in one stage (stages.h), so backward finishes it at one time.
+// lies in one stage (stages.h), so all of it becomes ready at the same time.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "base/queue.h"
 #include "dist/schedule/stages.h"
+#include "dist/strategy.h"
 #include "tensor/event.h"
 
 namespace tandem {
 
 struct Slice {
-  std::size_t stage = 0;  // that it is a part of
+  std::size_t stage = 0;  // the stage that it is a part of
   BlockRange range;
-  std::int64_t rank = 0;  // in the order of urgency, from 0; of equal ranks, the earlier one
-  // Of several adders, the one that adds all of it, from 0. kAll: each adds a part.
+  // Its place in the order of urgency, from 0 (not the rank of a process). Of slices with the same
+  // rank, the earlier one goes first.
+  std::int64_t rank = 0;
+  // The number of the adder that adds all of it, from 0. kAll: each adder adds a part of it.
   static constexpr int kAll = -1;
   int adder = kAll;
 };
 
-// All cuttings have the slices of a stage in order, and the stages in the order in which they
-// become ready.
+// The functions below return the slices stage by stage, in the order in which the stages become
+// ready. Within a stage, slices are in the order of the flat gradient.
 
-// P3's: slices of about `size` elements. A slice is as urgent as the parameter in it that forward
-// uses first; `use` lists the parameters in that order.
+// P3's slices: whole blocks, as many as fit into `size` elements, but at least one. A slice is as
+// urgent as the parameter in it that forward uses first; `use` lists the parameters in that order.
 std::vector<Slice> slices_of(const std::vector<Stage>& stages,
                              const std::vector<const Parameter*>& use, std::int64_t size);
-// The baseline's of P3's paper: a slice per stage. One of several adders adds it; a stage of at
-// least 10⁶ elements is divided between all of them.
+// The slices of the baseline of P3's paper: one per stage. One of the adders adds it, but a stage
+// of at least 10⁶ elements is divided between all of them.
 std::vector<Slice> whole_stages(const std::vector<Stage>& stages, int adders);
 // The same slices without urgency: first come, first served.
 std::vector<Slice> in_order(std::vector<Slice> slices);
 
-// Sums slices over all workers. The compute thread makes all calls.
+// Sums slices over all workers: the part that all ways have in common. The compute thread calls
+// begin() and take().
 class SliceSums {
  public:
+  explicit SliceSums(const StrategyContext& context);
   virtual ~SliceSums() = default;
 
   // Call begin() for every stage of an iteration, in any order, as soon as its gradient is complete
@@ -46,9 +52,28 @@ class SliceSums {
     std::size_t stage = kNone;  // kNone: the communication of an iteration is over
     std::vector<EventPtr> ready;
   };
-  // Waits for the next stage that is summed, in no particular order. The sum replaces the gradient
-  // after all events in `ready`.
-  virtual Summed take() = 0;
+  // Waits until another stage is summed. Stages come in no particular order. The sum has replaced
+  // the gradient when all events in `ready` have passed.
+  Summed take() { return summed_.take(); }
+
+ protected:
+  // The communication of one iteration, a job for the communication thread. It puts every stage
+  // into summed_.
+  virtual void run() = 0;
+  // begin() calls it at the end. The first of the stages of an iteration starts run(), the others
+  // wake it.
+  void has_begun(std::size_t stages);
+  // For run(): waits for a request or the compute thread, but not long. Tells the other ranks from
+  // time to time that this one works.
+  void wait_a_while(std::span<Request* const> requests, Clock::duration most);
+
+  StrategyContext c_;
+  Transport& transport_;
+  BlockingQueue<Summed> summed_;
+
+ private:
+  std::size_t begun_in_iteration_ = 0;
+  Clock::time_point next_sign_;
 };
 
 }  // namespace tandem

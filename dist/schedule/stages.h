@@ -3,14 +3,14 @@
 // Backward finishes parameters roughly from the last to the first. Communication needs whole blocks
 // (dist/block.h), and a block may hold parts of several parameters. So the flat gradient is cut,
 // from its end to its beginning, into stages: a stage is a range of blocks that become ready at the
-// same time, when all parameters in them and behind them are finished.
+// same time, when all parameters in them and after them are finished.
 //
 //   flat gradient   | conv1 |b| conv2        |b| conv3                 |
 //   blocks          |   |   |   |   |   |   |   |   |   |   |   |   |   |
 //   stages          |   3   |       2         |            1            |
 //
-// If a parameter behind finishes later than one before it, both are in the later stage. (ResNet's
-// shortcuts do so: their parameters are small.)
+// If a parameter is finished later than one that lies before it in the flat gradient, both are in
+// the later stage. (This happens with ResNet's shortcuts, which have few parameters.)
 #pragma once
 
 #include <optional>
@@ -37,12 +37,12 @@ inline bool overlap(const BlockRange& range, const Parameter& parameter) {
 std::vector<Stage> stages_of(const ParameterSet& parameters,
                              const std::vector<const Parameter*>& ready);
 
-// Learns the stages from the first backward pass. Says in later ones when each is ready.
+// Learns the stages from the first backward pass. In later passes, says when each stage is ready.
 class StagesInOrder {
  public:
   void begin_step() { parameters_ready_ = stages_ready_ = 0; }
-  // Backward has finished this parameter. Returns the number of the stage that this completes, if
-  // there is one. Requires the order of the first pass.
+  // Call it when backward has finished this parameter, in the same order as in the first pass.
+  // Returns the number of the stage that this completes, if there is one.
   std::optional<std::size_t> ready(const Parameter& parameter);
   // Call it at the end of the first backward pass.
   void learn(const ParameterSet& parameters) { stages_ = stages_of(parameters, order_); }

@@ -435,6 +435,10 @@ TEST_CASE("mpi: communication during backward gives the same bits" * doctest::sk
     for (const Words& algo : {Words{"wfbp"}, Words{"merge"}, Words{"p3", "--slice", "9000"},
                               Words{"p3", "--slice", "2048", "--link", "1gbe"}})
       CHECK(hash_in(run_mpi(3, "mnist_mlp", how + Words{"--algo"} + algo)) == d_sync);
+    const Words ring = {"--algo", "p3", "--via", "ring", "--slice", "9000"};
+    CHECK(hash_in(run_mpi(3, "mnist_mlp", how + ring)) == d_sync);
+    const Words servers = {"--algo", "ps-wfbp", "--via", "servers", "--servers", "2"};
+    CHECK(hash_in(run_mpi(5, "mnist_mlp", how + servers)) == d_sync);
   }
 }
 

@@ -98,26 +98,34 @@ struct Job {
   std::int64_t iterations = 8;  // wfbp and buckets switch to their plans after 6
   bool delays = true;
   std::size_t layers = 0;  // see RandomNet
+  std::int64_t via = 0;    // --via, modulo its choices
   // Called before each hook instead of a delay.
   std::function<void(int rank, std::int64_t t)> meddle = {};
 };
 
-StrategyContext context(const Job& job, RandomNet& net, Communication& communication) {
+StrategyOptions options_of(const Job& job) {
   StrategyOptions options;
   if (job.algo->has_option("--slice")) options["--slice"] = kBlock;
+  if (const StrategyOption* via = job.algo->option("--via"))
+    options["--via"] = job.via % (via->most + 1);
+  if (job.algo->servers(options) > 0) options["--servers"] = 2;
+  return options;
+}
+
+StrategyContext context(const Job& job, RandomNet& net, Communication& communication) {
   return {.parameters = *net.set,
           .optimizer = *net.sgd,
           .spans = net.spans,
           .communication = communication,
           .compressor = *job.compressor,
           .workers = job.workers,
-          .options = options};
+          .options = options_of(job)};
 }
 
 // The weights of each worker.
 std::vector<std::vector<float>> run(const Job& job) {
   std::vector<std::vector<float>> weights(static_cast<std::size_t>(job.workers));
-  const int ranks = job.workers + job.algo->servers({});
+  const int ranks = job.workers + job.algo->servers(options_of(job));
   run_on_ranks(
       {.app = "test", .ranks = ranks, .link = job.link}, [&](Communication& communication) {
         const int rank = communication.transport().rank();
@@ -126,7 +134,7 @@ std::vector<std::vector<float>> run(const Job& job) {
         if (rank >= job.workers)
           return communication.call([&] { job.algo->make_server(c)->serve(1, job.iterations); });
         const MergePlan plan = net.random_plan();
-        if (job.algo->plan_after > 0) c.plan = &plan;
+        if (job.algo->keeps_plan) c.plan = &plan;
         const auto strategy = job.algo->make(c);
         Random random(job.seed + static_cast<std::uint64_t>(rank));
         try {
@@ -179,6 +187,8 @@ TEST_CASE("overlap: synchronous algorithms have d-sync's, for random nets, plans
           job.algo = &algo;
           job.link = parse_link(link);
           job.delays = true;
+          job.via = static_cast<std::int64_t>(seed - first_seed);
+          CAPTURE(job.via);
           const auto weights = run(job);
           for (int rank = 0; rank < workers; ++rank) {
             CAPTURE(rank);

@@ -157,6 +157,13 @@ TEST_CASE("p3: how long a slice occupies links, by who adds it") {
         doctest::Approx(2 * bytes));
   CHECK(only(journeys_of(divided, cost, Via::servers, 4, 2)).occupies ==
         doctest::Approx(4 * bytes));
+  // A whole layer to one of eight servers: on its link 4·M, on the worker's M.
+  const auto by_one = journeys_of(one, cost, Via::servers, 4, 8);
+  REQUIRE(by_one.size() == 2);
+  CHECK(by_one[0].lane == 8);
+  CHECK(by_one[0].occupies == doctest::Approx(2 * bytes));
+  CHECK(by_one[1].lane == 2);
+  CHECK(by_one[1].occupies == doctest::Approx(8 * bytes));
   // The one that adds receives from three others, and then sends as much.
   const Journey whole = only(journeys_of(one, cost, Via::direct, 4, 4));
   CHECK(whole.lane == 2);

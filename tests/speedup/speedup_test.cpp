@@ -91,7 +91,16 @@ TEST_CASE("speedup: a plan has a cell for every number of workers, link and algo
   CHECK(processes ==
         std::vector<std::string>{"mpiexec", "-f", "hosts", "-n", "5", "build/mnist_mlp"});
   CHECK(mpi.command(r.cells[1])[4] == "4");
-  CHECK_FALSE(has(mpi.command(r.cells[1]), "--workers"));
+  CHECK(has(mpi.command(r.cells[1]), "--workers"));
+  // A server more, if it is asked for.
+  const Cell p3{.algo = "p3", .workers = 4};
+  for (const auto& [words, ranks] : {std::pair{std::vector<std::string>{}, "4"},
+                                     {{"--via", "servers"}, "5"},
+                                     {{"--via=servers"}, "5"},
+                                     {{"--via", "ring"}, "4"}}) {
+    mpi.options = words;
+    CHECK(mpi.command(p3)[4] == std::string(ranks));
+  }
 }
 
 TEST_CASE("speedup: a program gets the options that its algorithm has") {
