@@ -12,12 +12,13 @@
 namespace tandem {
 namespace {
 
-// The shortest of a few rounds, as a mean over the workers. Few rounds if they take long.
+// The median of a few rounds, as a mean over the workers. Few rounds if they take long.
 double time_of_sum(const StrategyContext& c, GradientSum& sum, const Tensor& values) {
-  constexpr int kRounds = 6;
+  constexpr int kRounds = 8;
   constexpr double kEnough = 0.1;
   Communication& communication = c.communication;
-  double best = 0, all = 0;
+  std::vector<double> rounds;
+  double all = 0;
   for (int round = 0; round < kRounds && all < kEnough; ++round) {
     Gradient gradient{0, values, c.parameters.device().backend().record_event()};
     if (gradient.ready) gradient.ready->wait();
@@ -28,11 +29,11 @@ double time_of_sum(const StrategyContext& c, GradientSum& sum, const Tensor& val
     if (gradient.ready) gradient.ready->wait();
     double seconds[] = {seconds_between(begin, Clock::now()) / c.workers};
     communication.call([&] { sum_over_ranks(communication.transport(), c.workers, seconds); });
-    // The first round allocates memory.
-    best = round <= 1 ? seconds[0] : std::min(best, seconds[0]);
+    if (round == 1) rounds.clear();  // the first round allocates memory
+    rounds.push_back(seconds[0]);
     all += seconds[0];
   }
-  return best;
+  return median(rounds);
 }
 
 }  // namespace
@@ -50,14 +51,24 @@ void StageTimes::end_step() {
   for (; noted_ > 0; --noted_) seconds.push_back(seconds_between(begin_, times_.take()));
 }
 
-std::vector<double> StageTimes::of_all(int workers) {
-  std::vector<double> result;
-  for (std::size_t stage = 0; stage < seconds_.front().size(); ++stage) {
-    std::vector<double> values;
-    for (const auto& iteration : seconds_) values.push_back(iteration[stage]);
-    result.push_back(median(std::move(values)) / workers);
+std::vector<double> StageTimes::of_slowest(int workers) {
+  const std::size_t stages = seconds_.front().size();
+  std::vector<std::vector<double>> slowest(stages);
+  for (const auto& own : seconds_) {
+    std::vector<double> all(stages * static_cast<std::size_t>(workers));  // by worker, by stage
+    communication_.call([&] {
+      Transport& transport = communication_.transport();
+      std::ranges::copy(own, all.begin() + transport.rank() * std::ssize(own));
+      sum_over_ranks(transport, workers, all);
+    });
+    for (std::size_t stage = 0; stage < stages; ++stage) {
+      double most = 0;
+      for (std::size_t i = stage; i < all.size(); i += stages) most = std::max(most, all[i]);
+      slowest[stage].push_back(most);
+    }
   }
-  communication_.call([&] { sum_over_ranks(communication_.transport(), workers, result); });
+  std::vector<double> result;
+  for (std::vector<double>& of_stage : slowest) result.push_back(median(std::move(of_stage)));
   return result;
 }
 
@@ -80,6 +91,9 @@ SumCost measure_sum_cost(const StrategyContext& c) {
   SumCost cost = fit(times);
   GradientSum all(c);
   cost.all = time_of_sum(c, all, gradients);
+  // Short sums may fit into buffers of the network, which then drain while nothing is measured.
+  // Messages in a row cannot be faster than one for all.
+  cost.b = std::max(cost.b, (cost.all - cost.a) / static_cast<double>(gradients.bytes()));
   count_bytes(true);
   return cost;
 }

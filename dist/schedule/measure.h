@@ -27,9 +27,9 @@ class StageTimes {
   // Call it when all stages are reached.
   void end_step();
 
-  // Seconds since the start of an iteration, by stage: the median over the iterations, then the
-  // mean over the workers. All workers must make this call.
-  std::vector<double> of_all(int workers);
+  // Seconds since the start of an iteration, by stage: of the slowest worker, for which sums wait,
+  // and the median over the iterations. All workers must make this call.
+  std::vector<double> of_slowest(int workers);
 
  private:
   Communication& communication_;

@@ -71,7 +71,6 @@ void Overlap::before_step(std::int64_t t) {
   buckets_started_ = 0;
   const bool has_plan = buckets_.front().last != nullptr;
   measures_ = !has_plan && step_ >= kFirstMeasured && step_ <= kLastMeasured;
-  times_.begin_step();
 }
 
 void Overlap::on_grad_ready(Parameter& parameter) {
@@ -111,9 +110,9 @@ void Overlap::after_backward(std::int64_t t) {
     stages_.learn(c_.parameters);
     use_given_plan();
   }
-  if (!measures_) return;
-  times_.end_step();
-  if (step_ == kLastMeasured) measure_plan();
+  if (measures_) times_.end_step();
+  if (measures_ && step_ == kLastMeasured) measure_plan();
+  times_.begin_step();  // the next one, which begins with its data
 }
 
 // Only the first worker needs to have the plan.
@@ -128,7 +127,7 @@ void Overlap::use_given_plan() {
 void Overlap::measure_plan() {
   const Spans::Scope span(c_.spans, SpanKind::wait);
   MergePlan plan{.update_s = update_s_};
-  const std::vector<double> ready = times_.of_all(c_.workers);
+  const std::vector<double> ready = times_.of_slowest(c_.workers);
   for (std::size_t i = 0; i < ready.size(); ++i) {
     const Stage& stage = stages_.all()[i];
     plan.layers.push_back({ready[i], bytes_of(stage)});

@@ -39,6 +39,7 @@ class Overlap : public Strategy {
   void on_grad_ready(Parameter& parameter) override;
   bool wants_ready_events() const override { return true; }
   void after_backward(std::int64_t t) override;
+  void after_test() override { times_.begin_step(); }
   CommunicationPlan plan() const override { return plan_; }
 
  private:

@@ -33,8 +33,6 @@ void P3::before_step(std::int64_t t) {
   ++step_;
   uses_ = 0;
   stages_.begin_step();
-  use_times_.begin_step();
-  ready_times_.begin_step();
   apply_loaded();
 }
 
@@ -81,10 +79,17 @@ void P3::after_backward(std::int64_t t) {
     update_s_ = seconds_between(begin, Clock::now());
   }
   if (step_ == 1) stages_.learn(c_.parameters);
-  if (!measures()) return;
-  use_times_.end_step();
-  ready_times_.end_step();
+  if (measures()) {
+    use_times_.end_step();
+    ready_times_.end_step();
+  }
   if (step_ == kLastMeasured) switch_to_slices();
+  begin_times();  // of the next iteration, which begins with its data
+}
+
+void P3::begin_times() {
+  use_times_.begin_step();
+  ready_times_.begin_step();
 }
 
 void P3::switch_to_slices() {
@@ -114,8 +119,8 @@ void P3::switch_to_slices() {
 
 // All workers must make this call.
 double P3::predict(const std::vector<Slice>& slices, int adders) {
-  ComputeTimes compute{.ready = ready_times_.of_all(c_.workers)};
-  const std::vector<double> begins = use_times_.of_all(c_.workers);
+  ComputeTimes compute{.ready = ready_times_.of_slowest(c_.workers)};
+  const std::vector<double> begins = use_times_.of_slowest(c_.workers);
   for (std::size_t i = 0; i < begins.size(); ++i)
     for (const std::size_t stage : stages_of_parameter_[static_cast<std::size_t>(used_[i]->index)])
       compute.uses.push_back({begins[i], stage});

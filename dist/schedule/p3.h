@@ -47,12 +47,14 @@ class P3 : public Strategy {
   void after_backward(std::int64_t t) override;
   void settle() override;
   void before_test() override { apply_all(); }
+  void after_test() override { begin_times(); }
   void finish() override { apply_all(); }
   CommunicationPlan plan() const override { return plan_; }
   void visit(State& state) override;
 
  private:
   bool measures() const;
+  void begin_times();
   void note_use(const Parameter& parameter);
   void switch_to_slices();
   double predict(const std::vector<Slice>& slices, int adders);
