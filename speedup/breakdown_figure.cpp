@@ -10,6 +10,8 @@
 namespace tandem {
 namespace {
 
+constexpr std::size_t kBarsInOneLine = 8;  // with more bars, names would overlap
+
 // One part of the stacked bars.
 struct Part {
   std::string title, colour, fill;
@@ -84,7 +86,10 @@ std::optional<GnuplotFigure> breakdown_figure(std::span<const Cell> setting) {
     script += fmt::format("{:.6g} {:.6g} \"{} ms\" \"{}\"\n", middle(i), tops[i],
                           ms_text(cells[i]->iteration_ms()), percent_text(cells[i]->test_accuracy));
     highest = std::max(highest, tops[i]);
-    names += fmt::format("{}{} {}", i ? ", " : "", gnuplot_quoted(marked_name(*cells[i])), i);
+    std::string name = gnuplot_quoted(marked_name(*cells[i]));
+    if (cells.size() > kBarsInOneLine && i % 2 == 1)
+      name.insert(1, "\\n");  // one line further down
+    names += fmt::format("{}{} {}", i ? ", " : "", name, i);
   }
   script += "end\n";
   // The space outside the outer bars. With few bars it grows, so that they do not become wider.

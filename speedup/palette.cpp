@@ -14,7 +14,7 @@ constexpr std::array<std::string_view, 7> kRowColours = {kGrey,     "#0072b2", "
                                                          "#e69f00", "#d55e00", "#cc79a7"};
 // Of other algorithms, by Tol. Rows that differ only in compression share a colour.
 constexpr std::array<std::string_view, 8> kOtherColours = {
-    "#aa4499", "#999933", "#882255", "#44aa99", "#cc6677", "#117733", "#ddaa33", "#6699cc"};
+    "#aa4499", "#999933", "#882255", "#44aa99", "#cc6677", "#117733", "#332288", "#6699cc"};
 
 constexpr std::pair<std::string_view, std::string_view> kActivities[] = {
     {"compute", "#4477aa"},  {"data", "#ccbb44"},       {"forward", "#66ccee"},
