@@ -29,10 +29,8 @@ std::uint32_t largest_magnitude_bits(std::size_t count, Value&& value) {
   return *std::max_element(lanes.begin(), lanes.end());
 }
 
-// Whether none of the values is NaN or infinite.
-inline bool all_finite(std::span<const float> values) {
-  return largest_magnitude_bits(values.size(), [&](std::size_t i) { return values[i]; }) <
-         kInfinityBits;
-}
+// Whether none of the values is NaN or infinite. (Not inline: the linker might take a copy from a
+// file that is compiled quickly instead of for speed, see `quick` in the Makefile.)
+bool all_finite(std::span<const float> values);
 
 }  // namespace tandem
