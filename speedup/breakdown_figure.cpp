@@ -81,15 +81,18 @@ std::optional<GnuplotFigure> breakdown_figure(std::span<const Cell> setting) {
     titles.push_back("from the fastest to the slowest repeat");
   }
   double highest = 0;
+  std::string labels;
   script += "$tops << end\n";
   for (std::size_t i = 0; i < cells.size(); ++i) {
     script += fmt::format("{:.6g} {:.6g} \"{} ms\" \"{}\"\n", middle(i), tops[i],
                           ms_text(cells[i]->iteration_ms()), percent_text(cells[i]->test_accuracy));
     highest = std::max(highest, tops[i]);
-    std::string name = gnuplot_quoted(marked_name(*cells[i]));
-    if (cells.size() > kBarsInOneLine && i % 2 == 1)
-      name.insert(1, "\\n");  // one line further down
-    names += fmt::format("{}{} {}", i ? ", " : "", name, i);
+    const std::string name = gnuplot_quoted(marked_name(*cells[i]));
+    if (cells.size() > kBarsInOneLine)  // in two lines
+      labels += fmt::format("set label {} at first {}, screen {} center textcolor rgb ink\n", name,
+                            i, i % 2 == 0 ? 0.183 : 0.147);
+    else
+      names += fmt::format("{}{} {}", i ? ", " : "", name, i);
   }
   script += "end\n";
   // The space outside the outer bars. With few bars it grows, so that they do not become wider.
@@ -105,7 +108,8 @@ std::optional<GnuplotFigure> breakdown_figure(std::span<const Cell> setting) {
       gnuplot_quoted(
           fmt::format("mean iteration and final test accuracy ({})", cells[0]->setting())),
       names, -space, static_cast<double>(cells.size() - 1) + space, highest * 1.17);
-  script += plots;
+  if (!labels.empty()) script += "unset xtics\n";
+  script += labels + plots;
   script +=
       ", \\\n  $tops using 1:2:3 with labels offset 0,1.7 textcolor rgb ink"
       ", \\\n  $tops using 1:2:4 with labels offset 0,0.7 textcolor rgb ink\n";
