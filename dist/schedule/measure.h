@@ -13,6 +13,9 @@ namespace tandem {
 // On a GPU, the third step of a run is recorded (train/step_runner.h). The steps after it are
 // measured.
 inline constexpr std::int64_t kFirstMeasured = 4, kLastMeasured = 6;
+inline bool measures_in(std::int64_t step) {
+  return step >= kFirstMeasured && step <= kLastMeasured;
+}
 
 // Records when an iteration reaches each stage, for example when backward finishes it. The compute
 // thread makes all calls.

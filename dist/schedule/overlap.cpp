@@ -70,7 +70,7 @@ void Overlap::before_step(std::int64_t t) {
   stages_.begin_step();
   buckets_started_ = 0;
   const bool has_plan = buckets_.front().last != nullptr;
-  measures_ = !has_plan && step_ >= kFirstMeasured && step_ <= kLastMeasured;
+  measures_ = !has_plan && measures_in(step_);
 }
 
 void Overlap::on_grad_ready(Parameter& parameter) {

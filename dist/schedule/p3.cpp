@@ -26,8 +26,6 @@ P3::P3(const StrategyContext& context, const Propagation& propagation)
       use_times_(context.communication),
       ready_times_(context.communication) {}
 
-bool P3::measures() const { return step_ >= kFirstMeasured && step_ <= kLastMeasured; }
-
 void P3::before_step(std::int64_t t) {
   t_ = t;
   ++step_;
@@ -49,14 +47,14 @@ void P3::before_use(Parameter& parameter) {
 void P3::note_use(const Parameter& parameter) {
   if (step_ == 1 && std::ranges::find(used_, &parameter) == used_.end())
     used_.push_back(&parameter);
-  if (!measures() || uses_ == used_.size() || used_[uses_] != &parameter) return;
+  if (!measures_in(step_) || uses_ == used_.size() || used_[uses_] != &parameter) return;
   ++uses_;
   use_times_.reached(c_.parameters.device().backend().record_event());
 }
 
 void P3::on_grad_ready(Parameter& parameter) {
   const auto stage = stages_.ready(parameter);
-  if (stage && measures()) ready_times_.reached(parameter.ready);
+  if (stage && measures_in(step_)) ready_times_.reached(parameter.ready);
   if (!stage || !sums_) return;
   require(updates_[*stage].is == Update::Is::applied,
           "{} has a gradient, but forward has not used it", parameter.name);
@@ -79,7 +77,7 @@ void P3::after_backward(std::int64_t t) {
     update_s_ = seconds_between(begin, Clock::now());
   }
   if (step_ == 1) stages_.learn(c_.parameters);
-  if (measures()) {
+  if (measures_in(step_)) {
     use_times_.end_step();
     ready_times_.end_step();
   }

@@ -53,7 +53,6 @@ class P3 : public Strategy {
   void visit(State& state) override;
 
  private:
-  bool measures() const;
   void begin_times();
   void note_use(const Parameter& parameter);
   void switch_to_slices();

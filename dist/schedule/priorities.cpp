@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <queue>
-#include <tuple>
+#include <utility>
 
 namespace tandem {
 namespace {
@@ -13,14 +13,14 @@ void travel(std::vector<const Journey*> journeys, const std::vector<double>& rea
             std::vector<double>& summed) {
   const auto ready_of = [&](const Journey* j) { return ready[j->stage]; };
   std::ranges::stable_sort(journeys, {}, ready_of);
-  using Waiting = std::tuple<std::int64_t, std::size_t>;  // rank, index
+  using Waiting = std::pair<std::int64_t, std::size_t>;  // rank, index
   std::priority_queue<Waiting, std::vector<Waiting>, std::greater<>> waiting;
   double now = 0;
   for (std::size_t next = 0; next < journeys.size() || !waiting.empty();) {
     if (waiting.empty()) now = std::max(now, ready_of(journeys[next]));
     for (; next < journeys.size() && ready_of(journeys[next]) <= now; ++next)
       waiting.push({journeys[next]->rank, next});
-    const Journey& journey = *journeys[std::get<1>(waiting.top())];
+    const Journey& journey = *journeys[waiting.top().second];
     waiting.pop();
     now += journey.occupies;
     summed[journey.stage] = std::max(summed[journey.stage], now + journey.delay);
@@ -59,25 +59,24 @@ std::vector<Journey> journeys_of(const std::vector<Slice>& slices, const SumCost
   std::vector<Journey> journeys;
   for (const Slice& slice : slices) {
     const double bytes = static_cast<double>(slice.range.count) * sizeof(float);
+    const bool whole = slice.adder != Slice::kAll;  // one adder adds all of it
     Journey journey{.stage = slice.stage, .rank = slice.rank, .delay = latencies};
     if (via == Via::ring) {
       journey.occupies = cost(bytes);
       journey.delay = 0;
-    } else if (slice.adder != Slice::kAll) {  // the adder's link carries all workers' values
+    } else if (whole) {  // the adder's link carries all workers' values
       journey.occupies = (via == Via::direct ? others : p) * per_byte * bytes;
       journey.delay += latencies + journey.occupies;  // asking for the sum, and its way back
-      journey.lane = slice.adder;
     } else if (via == Via::direct) {
       journey.occupies = cost.b * bytes;
     } else {
       journey.occupies = std::max(1.0, p / adders) * per_byte * bytes;
     }
     // A worker's own link carries every slice that a server adds.
-    if (via == Via::servers && slice.adder != Slice::kAll)
+    if (via == Via::servers && whole)
       journeys.push_back({slice.stage, slice.rank, per_byte * bytes, 0, adders});
-    if (slice.adder == Slice::kAll)
-      for (; journey.lane < lanes; ++journey.lane) journeys.push_back(journey);
-    else
+    const int last = whole ? slice.adder : lanes - 1;
+    for (journey.lane = whole ? slice.adder : 0; journey.lane <= last; ++journey.lane)
       journeys.push_back(journey);
   }
   return journeys;

@@ -7,29 +7,21 @@
 #include <limits>
 
 #include "base/error.h"
-#include "layers/models/models.h"
 #include "tests/support.h"
 #include "tests/train/digits.h"
 #include "train/option_table.h"
-#include "train/trainer.h"
 
 using namespace tandem;
 using namespace tandem::test;
 
 namespace {
 
-Task task() {
-  return {.app = "test",
-          .model = [](const Shape&, std::int64_t, std::uint64_t seed) { return mnist_mlp(seed); },
-          .data = [] { return digits(); }};
-}
-
 // What train() says to the default options after `change`, before it opens the data.
 template <class Change>
 std::string refusal(const Change& change) {
   TrainOptions o;
   change(o);
-  Task never = task();
+  Task never = mlp_on_digits();
   never.data = []() -> DataSplit { throw std::logic_error("the data were opened"); };
   return message_of<UserError>([&] { train(never, o); });
 }
@@ -40,14 +32,14 @@ TEST_CASE("train(): default options work") {
   TrainOptions o;
   o.quiet = true;
   o.epochs = 1;  // ten would only take longer
-  const Summary s = train(task(), o);
+  const Summary s = train(mlp_on_digits(), o);
   CHECK(s.iterations == 10);
   CHECK(s.options.algo == "single");
   CHECK(s.options.workers == 1);
   CHECK(s.options.threads > 0);
 
   o.workers = 2;
-  const Summary two = train(task(), o);
+  const Summary two = train(mlp_on_digits(), o);
   CHECK(two.options.algo == "d-sync");
   CHECK(two.ranks.size() == 2);
 }
@@ -121,7 +113,7 @@ TEST_CASE("train(): a bucket or slice that is larger than the gradient is refuse
     o.threads = 1;
     o.iterations = 1;
     o.quiet = true;
-    return message_of<UserError>([&] { train(task(), o); });
+    return message_of<UserError>([&] { train(mlp_on_digits(), o); });
   };
   const std::string end = " is larger than the whole gradient of 648048 elements (2.59 MB)";
   CHECK(refused("buckets", {{"--bucket-mb", 3}}) == "--bucket-mb 3" + end);

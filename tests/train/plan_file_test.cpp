@@ -7,22 +7,14 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "layers/models/models.h"
 #include "tests/support.h"
 #include "tests/train/digits.h"
 #include "train/check_options.h"
-#include "train/trainer.h"
 
 using namespace tandem;
 using namespace tandem::test;
 
 namespace {
-
-Task task() {
-  return {.app = "test",
-          .model = [](const Shape&, std::int64_t, std::uint64_t seed) { return mnist_mlp(seed); },
-          .data = [] { return digits(); }};
-}
 
 TrainOptions options(const std::string& algo, const std::string& plan, std::int64_t iterations) {
   TrainOptions o;
@@ -72,8 +64,8 @@ TEST_CASE("plan file: a run writes its plan, and later runs use it from the seco
   for (const char* algo : {"mg-wfbp", "merge"}) {
     CAPTURE(algo);
     const TrainOptions o = options(algo, folder / algo, 9);
-    const std::string hash = train(task(), options("d-sync", "", 9)).weights_hash;
-    const Summary measured = train(task(), o);
+    const std::string hash = train(mlp_on_digits(), options("d-sync", "", 9)).weights_hash;
+    const Summary measured = train(mlp_on_digits(), o);
     CHECK(measured.plan.first_iteration == 7);
     CHECK(measured.weights_hash == hash);
     const MergePlan written = read_plan(o);
@@ -85,7 +77,7 @@ TEST_CASE("plan file: a run writes its plan, and later runs use it from the seco
     other.groups = written.groups == Groups{2, 1} ? Groups{1, 2} : Groups{2, 1};
     const std::string bytes = to_json(other, o);
     write_bytes(o.plan, bytes);
-    const Summary used = train(task(), o);
+    const Summary used = train(mlp_on_digits(), o);
     CHECK(used.plan.first_iteration == 2);
     CHECK(used.plan.merge->groups == other.groups);
     CHECK(used.plan.elements.size() == 2);
@@ -101,11 +93,11 @@ TEST_CASE("plan file: a plan of another run, net or world is refused, and so is 
   const TrainOptions o = options("merge", folder / "plan", 3);
   const std::string good = to_json(a_plan(), o);
   write_bytes(o.plan, good);
-  CHECK(train(task(), o).plan.merge->groups == Groups{1, 2});
+  CHECK(train(mlp_on_digits(), o).plan.merge->groups == Groups{1, 2});
 
   const auto refusal = [&](const std::string& text, const TrainOptions& how) {
     write_bytes(o.plan, text);
-    return message_of<UserError>([&] { train(task(), how); });
+    return message_of<UserError>([&] { train(mlp_on_digits(), how); });
   };
   const auto reason = [&](const std::string& text) {
     const std::string message = refusal(text, o);
@@ -189,7 +181,7 @@ TEST_CASE("plan file: it is refused where no plan is made, and where another fil
   const TemporaryFolder folder;
   const std::string file = folder / "plan";
   const auto refusal = [&](const TrainOptions& o) {
-    return message_of<UserError>([&] { train(task(), o); });
+    return message_of<UserError>([&] { train(mlp_on_digits(), o); });
   };
   TrainOptions o = options("merge", file, 9);
   for (const char* algo : {"d-sync", "wfbp", "buckets", "p3", "pipe-sgd"}) {
@@ -220,7 +212,7 @@ TEST_CASE("plan file: the trace shows the plan at the first iteration that follo
   write_bytes(o.plan, to_json(a_plan(), o));
   o.trace = folder / "trace";
   o.summary = folder / "summary";
-  const Summary s = train(task(), o);
+  const Summary s = train(mlp_on_digits(), o);
   nlohmann::json plan;
   double begin = 0;  // of iteration 2 on worker 0
   const auto trace = nlohmann::json::parse(read_bytes(o.trace));
