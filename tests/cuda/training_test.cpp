@@ -1,6 +1,7 @@
 // Training on the GPU: what must not depend on how the work is distributed, replayed or repeated,
 // and what happens when memory runs out.
 #include "data/synthetic.h"
+#include "dist/block.h"
 #include "dist/compress/compressor.h"
 #include "dist/strategies.h"
 #include "layers/batch_norm.h"
@@ -133,7 +134,7 @@ TEST_CASE("cuda: training: all synchronous algorithms and pipe-sgd with K=1 have
           o.algo_options = {};
           if (pipe) o.algo_options["--pipe-k"] = 1;
           if (algo.has_option("--servers")) o.algo_options["--servers"] = 2;
-          if (algo.has_option("--slice")) o.algo_options["--slice"] = 4096;
+          if (algo.has_option("--slice")) o.algo_options["--slice"] = kBlock;
           const StrategyOption* via = algo.option("--via");
           for (std::int64_t value = 0; value <= (via ? via->most : 0); ++value)
             for (const Switch graphs : {Switch::on, Switch::off}) {

@@ -107,9 +107,11 @@ void CudaStaging::lay_out(const std::vector<Segment>& segments) {
           "segments cover {} blocks, but there are {} values", order.size(), count_);
   check(cudaStreamSynchronize(out_.get()), "waiting for the GPU");
   check(cudaStreamSynchronize(back_.get()), "waiting for the GPU");
-  check(cudaMemcpy(order_.get(), order.data(), order.size() * sizeof(std::int32_t),
-                   cudaMemcpyHostToDevice),
+  // Not cudaMemcpy, which may return before the GPU has the bytes. These streams would not wait.
+  check(cudaMemcpyAsync(order_.get(), order.data(), order.size() * sizeof(std::int32_t),
+                        cudaMemcpyHostToDevice, out_.get()),
         "copying the order of blocks");
+  check(cudaStreamSynchronize(out_.get()), "copying the order of blocks");
 }
 
 void CudaStaging::copy_to_host(std::size_t groups) {
