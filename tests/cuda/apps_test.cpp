@@ -14,16 +14,36 @@ namespace {
 
 using Words = std::vector<std::string>;
 
+// A program that runs and writes a summary.
+class Run {
+ public:
+  Run(const std::string& app, const Words& arguments, const Words& more)
+      : process_(words(app, arguments, more, folder_ / "summary.json")) {}
+
+  nlohmann::json summary() {
+    const ProgramResult r = process_.wait();
+    CAPTURE(r.err);
+    REQUIRE(r.status == 0);
+    CHECK(r.err.empty());
+    return nlohmann::json::parse(read_bytes(folder_ / "summary.json"));
+  }
+  double loss() { return summary()["train_loss"].get<double>(); }
+
+ private:
+  static Words words(const std::string& app, const Words& arguments, const Words& more,
+                     const std::string& summary) {
+    Words all = {path_of_program(app)};
+    for (const Words& some : {arguments, more, Words{"--quiet", "--summary", summary}})
+      all.insert(all.end(), some.begin(), some.end());
+    return all;
+  }
+
+  TemporaryFolder folder_;
+  Process process_;
+};
+
 nlohmann::json summary_of(const std::string& app, const Words& arguments, const Words& more) {
-  const TemporaryFolder folder;
-  Words words = arguments;
-  words.insert(words.end(), more.begin(), more.end());
-  words.insert(words.end(), {"--quiet", "--summary", folder / "summary.json"});
-  const ProgramResult r = run_program(app, words);
-  CAPTURE(r.err);
-  REQUIRE(r.status == 0);
-  CHECK(r.err.empty());
-  return nlohmann::json::parse(read_bytes(folder / "summary.json"));
+  return Run(app, arguments, more).summary();
 }
 
 // A few iterations in fp32 stay near each other, however they are rounded.
@@ -31,20 +51,20 @@ constexpr double kNear = 1e-2;
 // And do not stray far if activations are bf16.
 constexpr double kNearBf16 = 0.1;
 
+// All runs of a program share the GPU: each spends most of its time choosing algorithms.
 void check(const std::string& app, Words arguments) {
   CAPTURE(app);
   arguments.insert(arguments.end(), {"--data", "synthetic", "--iterations", "4", "--lr", "0.01"});
-  const auto loss = [&](const Words& more) {
-    return summary_of(app, arguments, more)["train_loss"].get<double>();
-  };
-  const double cpu = loss({});
-  CHECK(loss({"--device", "cuda"}) == doctest::Approx(cpu).epsilon(kNear));
-  CHECK(loss({"--device", "cuda", "--graphs", "off", "--deterministic"}) ==
-        doctest::Approx(cpu).epsilon(kNear));
-  CHECK(loss({"--device", "cuda", "--precision", "tf32"}) ==
-        doctest::Approx(cpu).epsilon(kNearBf16));
-  CHECK(loss({"--device", "cuda", "--precision", "bf16"}) ==
-        doctest::Approx(cpu).epsilon(kNearBf16));
+  Run on_cpu(app, arguments, {});
+  Run graphs(app, arguments, {"--device", "cuda"});
+  Run direct(app, arguments, {"--device", "cuda", "--graphs", "off", "--deterministic"});
+  Run tf32(app, arguments, {"--device", "cuda", "--precision", "tf32"});
+  Run bf16(app, arguments, {"--device", "cuda", "--precision", "bf16"});
+  const double cpu = on_cpu.loss();
+  CHECK(graphs.loss() == doctest::Approx(cpu).epsilon(kNear));
+  CHECK(direct.loss() == doctest::Approx(cpu).epsilon(kNear));
+  CHECK(tf32.loss() == doctest::Approx(cpu).epsilon(kNearBf16));
+  CHECK(bf16.loss() == doctest::Approx(cpu).epsilon(kNearBf16));
 }
 
 // Where the programs keep what they have measured, for the time of a test.
@@ -74,7 +94,8 @@ TEST_CASE("cuda: apps: every program trains on the GPU as on the CPU") {
   check("resnet", {"--image-size", "64", "--depth", "18", "--batch", "16"});
   check("alexnet", {"--image-size", "64", "--batch", "16"});
   check("googlenet", {"--image-size", "64", "--batch", "16"});
-  check("inception", {"--image-size", "112", "--batch", "16"});
+  // With smaller images and batches, rounding the weights by 1e-7 changes the loss by 1%.
+  check("inception", {"--image-size", "139", "--batch", "32"});
   check("vgg", {"--dataset", "cifar10", "--depth", "11", "--batch", "16"});
   check("alexnet", {"--variant", "classic", "--image-size", "64", "--batch", "16"});
 }

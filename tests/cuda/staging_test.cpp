@@ -53,6 +53,17 @@ std::vector<std::byte> packed_on_host(const Compressor& compressor, const std::v
   return packed;
 }
 
+// The next small pieces of memory that are allocated on the GPU hold no valid numbers of blocks.
+void fill_free_memory() {
+  std::vector<void*> pieces(100);
+  for (void*& piece : pieces) {
+    REQUIRE(cudaMalloc(&piece, 1024) == cudaSuccess);
+    REQUIRE(cudaMemset(piece, 0x7f, 1024) == cudaSuccess);
+  }
+  REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
+  for (void* piece : pieces) REQUIRE(cudaFree(piece) == cudaSuccess);
+}
+
 }  // namespace
 
 TEST_CASE("cuda: staging: packs to the host's bytes and unpacks to the host's values") {
@@ -106,6 +117,7 @@ TEST_CASE("cuda: staging: packing waits for the order of blocks while other copi
   const std::vector<Segment> segments = segments_of(kCount);
   for (int round = 0; round < 20; ++round) {
     CAPTURE(round);
+    fill_free_memory();
     const auto staging = device.backend().make_staging(Packing::none, kCount, kBlock);
     for (int copy = 0; copy < 4; ++copy)
       REQUIRE(cudaMemcpyAsync(on_gpu, host, kBytes, cudaMemcpyHostToDevice, busy) == cudaSuccess);
