@@ -33,10 +33,15 @@ std::string error_text(int code) {
 // poll and let other threads use the core in between. If the cores are idle or only other waiting
 // threads want them, yielding is best: it takes a microsecond. If a thread has work, a yield gives
 // the core away for many milliseconds. Then sleeping is better, because a thread that wakes up gets
-// a core at once. So this class yields until a yield takes long. Then it sleeps, briefly at first,
-// and tries to yield again after a while.
+// a core at once. So this class yields until a yield takes long. Then it sleeps instead, for a
+// short period. If a yield takes long again soon after it, the next period is twice as long: in
+// every iteration, the compute threads need the cores anew.
 class Pause {
  public:
+  // Between machines, messages take so long that sleeping too often costs little.
+  explicit Pause(bool on_one_node)
+      : long_yield_(on_one_node ? std::chrono::milliseconds(2) : std::chrono::microseconds(300)) {}
+
   void begin() { sleep_ = kShortest; }
 
   void operator()() {
@@ -47,16 +52,20 @@ class Pause {
       return;
     }
     ::sched_yield();
-    const bool busy = Clock::now() - now > std::chrono::milliseconds(2);
-    busy_for_ = busy ? std::min<Clock::duration>(2 * busy_for_, std::chrono::seconds(2))
-                     : std::chrono::milliseconds(25);
-    if (busy) busy_until_ = now + busy_for_;
+    const auto after = Clock::now();
+    if (after - now < long_yield_) return;
+    const bool again = now - busy_until_ < 4 * busy_for_;
+    busy_for_ = again ? std::min<Clock::duration>(2 * busy_for_, kLongestPeriod) : kShortestPeriod;
+    busy_until_ = after + busy_for_;
   }
 
  private:
   static constexpr std::chrono::microseconds kShortest{2}, kLongest{64};
+  static constexpr Clock::duration kShortestPeriod = std::chrono::milliseconds(25),
+                                   kLongestPeriod = std::chrono::seconds(2);
+  Clock::duration long_yield_;
   Clock::duration sleep_ = kShortest;
-  Clock::duration busy_for_ = std::chrono::milliseconds(25);
+  Clock::duration busy_for_ = kShortestPeriod;
   Clock::time_point busy_until_{};
 };
 
@@ -73,6 +82,7 @@ class MpiTransport : public Transport {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     MPI_Comm_size(MPI_COMM_WORLD, &size_);
     find_nodes();
+    pause_ = Pause(on_one_node());
     seen_.resize(static_cast<std::size_t>(size_));
   }
 
@@ -240,7 +250,7 @@ class MpiTransport : public Transport {
   std::list<Note> notes_;   // in flight
   std::vector<Seen> seen_;  // by rank
   Clock::time_point another_asked_{};
-  Pause pause_;
+  Pause pause_{true};
   std::atomic<bool> failed_ = false, woken_ = false;
   Monitor<std::string> reason_;
 };
@@ -275,7 +285,7 @@ bool can_start_mpi() {
 
 void close_mpi() {
   closed = true;
-  Pause pause;
+  Pause pause(true);
   const bool mpich = mpi_version().starts_with("MPICH");
   const bool left =
       mpich && leave_hydra([&] {
