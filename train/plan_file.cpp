@@ -69,7 +69,8 @@ MergePlan plan_in(const Json& json, const TrainOptions& o) {
   const Json& sum = at(json, "sum");
   plan.cost = {.a = seconds_at(sum, "a_ms"),
                .b = seconds_at(sum, "b_ms_per_mb") / 1e6,
-               .all = seconds_at(sum, "everything_ms")};
+               .all = seconds_at(sum, "everything_ms"),
+               .all_ready = seconds_at(sum, "everything_ready_ms")};
   for (const Json& message : list_at(json, "messages")) {
     const Json& layers = list_at(message, "layers");
     plan.groups.push_back(layers.size());
@@ -128,13 +129,14 @@ std::string to_json(const MergePlan& plan, const TrainOptions& o) {
       "  \"predicted_ms\": {:.6g},\n"
       "  \"predicted_ms_of_1_message\": {:.6g},\n"
       "  \"predicted_ms_per_tensor\": {:.6g},\n"
-      "  \"sum\": {{\"a_ms\": {:.6g}, \"b_ms_per_mb\": {:.6g}, \"everything_ms\": {:.6g}}},\n"
+      "  \"sum\": {{\"a_ms\": {:.6g}, \"b_ms_per_mb\": {:.6g}, \"everything_ms\": {:.6g}, "
+      "\"everything_ready_ms\": {:.6g}}},\n"
       "  \"update_ms\": {:.6g},\n"
       "  \"messages\": [\n{}]\n"
       "}}\n",
       made_for, predicted_ms(plan.groups), predicted_ms(all_together(plan.layers)),
       predicted_ms(each_alone(plan.layers)), 1e3 * plan.cost.a, 1e9 * plan.cost.b,
-      1e3 * plan.cost.all, 1e3 * plan.update_s, messages);
+      1e3 * plan.cost.all, 1e3 * plan.cost.all_ready, 1e3 * plan.update_s, messages);
 }
 
 }  // namespace tandem

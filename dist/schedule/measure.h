@@ -13,6 +13,8 @@ namespace tandem {
 // On a GPU, the third step of a run is recorded (train/step_runner.h). The steps after it are
 // measured.
 inline constexpr std::int64_t kFirstMeasured = 4, kLastMeasured = 6;
+// Then so many steps are measured while gradients are sent during backward.
+inline constexpr std::int64_t kLastMeasuredSending = 9;
 inline bool measures_in(std::int64_t step) {
   return step >= kFirstMeasured && step <= kLastMeasured;
 }
@@ -30,6 +32,7 @@ class StageTimes {
   // Call it when all stages are reached.
   void end_step();
 
+  bool empty() const { return seconds_.empty(); }
   // Seconds since the start of an iteration, by stage: of the slowest worker, for which sums wait,
   // and the median over the iterations. All workers must make this call.
   std::vector<double> of_slowest(int workers);

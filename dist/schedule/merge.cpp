@@ -95,6 +95,7 @@ double finish_time(const Layers& layers, const Groups& groups, const SumCost& co
       ready = std::max(ready, layers[i].ready);
     }
     const bool all = groups.size() == 1 && cost.all > 0;
+    if (all && cost.all_ready > 0) ready = cost.all_ready;
     done = std::max(done, ready) + (all ? cost.all : cost(bytes));
   }
   require(i == layers.size(), "the groups have {} layers of {}", i, layers.size());

@@ -27,9 +27,10 @@ using Layers = std::vector<TimedLayer>;  // in the order in which they become re
 // The time of an all-reduce of M bytes: a + bM.
 struct SumCost {
   double a = 0, b = 0;  // seconds, seconds per byte
-  // The time of a single message with all layers, which hides latencies and takes less than a + bM.
-  // 0: not known.
-  double all = 0;
+  // A single message with all layers hides latencies and takes less than a + bM. Nothing is sent
+  // during backward, which ends earlier if computation and communication share cores.
+  double all = 0;        // its time; 0: not known
+  double all_ready = 0;  // when backward ends; 0: when the last layer is ready
   double operator()(double bytes) const { return a + b * bytes; }
 };
 

@@ -58,7 +58,10 @@ std::string text_of(const MergePlan& plan) {
 }  // namespace
 
 Overlap::Overlap(const StrategyContext& context, Merging merging)
-    : c_(context), merging_(merging), times_(context.communication) {
+    : c_(context),
+      merging_(merging),
+      alone_times_(context.communication),
+      sending_times_(context.communication) {
   const BlockRange whole{.count = c_.parameters.values().count()};
   buckets_.push_back({{c_, whole, false}, whole, nullptr});
   if (c_.plan) require_elements(*c_.plan, whole.count);
@@ -69,13 +72,14 @@ void Overlap::before_step(std::int64_t t) {
   ++step_;
   stages_.begin_step();
   buckets_started_ = 0;
-  const bool has_plan = buckets_.front().last != nullptr;
-  measures_ = !has_plan && measures_in(step_);
+  times_ = nullptr;
+  if (!planned_ && step_ >= kFirstMeasured)
+    times_ = step_ <= kLastMeasured ? &alone_times_ : &sending_times_;
 }
 
 void Overlap::on_grad_ready(Parameter& parameter) {
   if (!stages_.ready(parameter)) return;
-  if (measures_) times_.reached(parameter.ready);
+  if (times_) times_->reached(parameter.ready);
   if (buckets_started_ < buckets_.size() && buckets_[buckets_started_].last == &parameter)
     start_next(parameter.ready);
 }
@@ -104,15 +108,28 @@ void Overlap::after_backward(std::int64_t t) {
     const Spans::Scope span(c_.spans, SpanKind::update);
     const auto begin = Clock::now();
     c_.optimizer.update_part(t, bucket.range.first(), bucket.range.count);
-    if (measures_) update_s_ = seconds_between(begin, Clock::now());  // of the only bucket
+    if (times_ == &alone_times_) update_s_ = seconds_between(begin, Clock::now());
   }
   if (step_ == 1) {
     stages_.learn(c_.parameters);
     use_given_plan();
   }
-  if (measures_) times_.end_step();
-  if (measures_ && step_ == kLastMeasured) measure_plan();
-  times_.begin_step();  // the next one, which begins with its data
+  if (times_) end_measured_step();
+  begin_times();  // of the next iteration, which begins with its data
+}
+
+void Overlap::begin_times() {
+  alone_times_.begin_step();
+  sending_times_.begin_step();
+}
+
+// On a GPU, the communication thread cannot note times and send at once. It does not need to:
+// computation does not share its cores.
+void Overlap::end_measured_step() {
+  times_->end_step();
+  const bool again = c_.parameters.device().is_cpu();
+  if (step_ == kLastMeasured && again) cut(Groups(stages_.all().size(), 1));
+  if (step_ == (again ? kLastMeasuredSending : kLastMeasured)) measure_plan();
 }
 
 // Only the first worker needs to have the plan.
@@ -127,13 +144,16 @@ void Overlap::use_given_plan() {
 void Overlap::measure_plan() {
   const Spans::Scope span(c_.spans, SpanKind::wait);
   MergePlan plan{.update_s = update_s_};
-  const std::vector<double> ready = times_.of_slowest(c_.workers);
+  const std::vector<double> alone = alone_times_.of_slowest(c_.workers);
+  const std::vector<double> ready =
+      sending_times_.empty() ? alone : sending_times_.of_slowest(c_.workers);
   for (std::size_t i = 0; i < ready.size(); ++i) {
     const Stage& stage = stages_.all()[i];
     plan.layers.push_back({ready[i], bytes_of(stage)});
     plan.names.push_back(stage.last->name);
   }
   plan.cost = measure_sum_cost(c_);
+  plan.cost.all_ready = alone.back();
   plan.groups = merging_(plan.layers, plan.cost, c_);
   switch_to(std::move(plan));
 }
@@ -143,6 +163,7 @@ void Overlap::measure_plan() {
 void Overlap::switch_to(MergePlan plan) {
   broadcast_groups(c_.communication, c_.workers, plan.groups);
   if (plan.groups.empty()) return;
+  planned_ = true;
   cut(plan.groups);
   if (plan.layers.empty()) return;  // the first worker has them
   plan_ = {.text = text_of(plan),

@@ -8,8 +8,10 @@
 //
 // The buckets depend on the order in which backward finishes the parameters; those of mg-wfbp and
 // merge also depend on measured times. So the first iterations have a single bucket, like d-sync.
-// All four algorithms measure, in order to predict the time of an iteration. If a plan is given
-// (StrategyContext::plan), it replaces the measurement and is used from the second iteration on.
+// On a CPU, a few more have a bucket per stage, because backward is slower if communication shares
+// its cores. All four algorithms measure, in order to predict the time of an iteration. If a plan
+// is given (StrategyContext::plan), it replaces the measurement and is used from the second
+// iteration on.
 #pragma once
 
 #include <deque>
@@ -39,7 +41,7 @@ class Overlap : public Strategy {
   void on_grad_ready(Parameter& parameter) override;
   bool wants_ready_events() const override { return true; }
   void after_backward(std::int64_t t) override;
-  void after_test() override { times_.begin_step(); }
+  void after_test() override { begin_times(); }
   CommunicationPlan plan() const override { return plan_; }
 
  private:
@@ -50,6 +52,8 @@ class Overlap : public Strategy {
   };
 
   void start_next(const EventPtr& ready);
+  void begin_times();
+  void end_measured_step();
   void use_given_plan();
   void measure_plan();
   void switch_to(MergePlan plan);
@@ -63,11 +67,12 @@ class Overlap : public Strategy {
 
   // Of this iteration.
   std::int64_t t_ = 0, step_ = 0;  // step_ counts from 1, since this object was made
-  bool measures_ = false;
+  StageTimes* times_ = nullptr;    // those that this iteration measures, if any
   std::size_t buckets_started_ = 0;
 
-  StageTimes times_;
-  double update_s_ = 0;  // of the last iteration that was measured
+  StageTimes alone_times_, sending_times_;  // with one bucket, and with a bucket per stage
+  double update_s_ = 0;                     // of the last iteration with one bucket
+  bool planned_ = false;
   CommunicationPlan plan_;
 };
 

@@ -426,8 +426,8 @@ TEST_CASE("mpi: at the end ranks wait for one that writes, but not for a stopped
 TEST_CASE("mpi: communication during backward gives the same bits" * doctest::skip(!kHasMpi)) {
   const TemporaryFolder folder;
   write_mnist(folder.path(), 200, 10);
-  // The measured plans are used from iteration 7 on.
-  const Words common = {"--data",    folder.path(), "--iterations", "8",         "--batch",    "10",
+  // The measured plans are used from iteration 10 on.
+  const Words common = {"--data",    folder.path(), "--iterations", "11",        "--batch",    "10",
                         "--threads", "1",           "--quiet",      "--summary", "/dev/stdout"};
   for (const char* compress : {"none", "quant8"}) {
     const Words how = common + Words{"--compress", compress};
@@ -447,7 +447,7 @@ TEST_CASE("mpi: rank 0 reads and writes the plan, and a plan that does not fit e
   const TemporaryFolder folder;
   write_mnist(folder.path(), 200, 10);
   const std::string plan = folder / "plan";
-  const Words words = {"--data", folder.path(), "--iterations", "7",         "--batch",    "12",
+  const Words words = {"--data", folder.path(), "--iterations", "10",        "--batch",    "12",
                        "--algo", "merge",       "--quiet",      "--summary", "/dev/stdout"};
   const Words with_plan = words + Words{"--plan", plan};
   const std::string measured = hash_in(run_mpi(3, "mnist_mlp", with_plan));

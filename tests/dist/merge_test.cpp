@@ -45,6 +45,10 @@ TEST_CASE("merge: finish_time sends one group after the other, when its last lay
   CHECK(finish_time(layers, {1, 3}, cost) == doctest::Approx(10 + 0.5 + 9));
   // The network is still busy when the next group is ready.
   CHECK(finish_time({{1, 10}, {2, 20}}, {1, 1}, {.a = 3, .b = 0.1}) == doctest::Approx(5 + 5));
+  // Backward ends earlier if nothing is sent during it.
+  CHECK(finish_time(layers, {4}, {.a = 0.5, .b = 0.1, .all = 7, .all_ready = 9}) == 9 + 7);
+  CHECK(finish_time(layers, {3, 1}, {.a = 0.5, .b = cost.b, .all = 7, .all_ready = 9}) ==
+        doctest::Approx(10 + 0.5 + 4));
   CHECK_THROWS(finish_time(layers, {3}, cost));
   CHECK_THROWS(finish_time(layers, {3, 2}, cost));
 }

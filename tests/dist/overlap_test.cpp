@@ -95,7 +95,7 @@ struct Job {
   const Compressor* compressor;
   int workers;
   LinkSpeed link = {};
-  std::int64_t iterations = 8;  // wfbp and buckets switch to their plans after 6
+  std::int64_t iterations = 11;  // wfbp and buckets switch to their plans after 9
   bool delays = true;
   std::size_t layers = 0;  // see RandomNet
   std::int64_t via = 0;    // --via, modulo its choices

@@ -32,7 +32,7 @@ TrainOptions options(const std::string& algo, const std::string& plan, std::int6
 MergePlan a_plan() {
   return {.layers = {{0.5e-3, 4 * 4976.0}, {0.8e-3, 4 * 249856.0}, {1.1e-3, 4 * 393216.0}},
           .names = {"4.weight", "2.weight", "0.weight"},
-          .cost = {.a = 2e-3, .b = 8e-8, .all = 0.2},
+          .cost = {.a = 2e-3, .b = 8e-8, .all = 0.2, .all_ready = 0.9e-3},
           .update_s = 3e-4,
           .groups = {1, 2}};
 }
@@ -63,10 +63,10 @@ TEST_CASE("plan file: a run writes its plan, and later runs use it from the seco
   const TemporaryFolder folder;
   for (const char* algo : {"mg-wfbp", "merge"}) {
     CAPTURE(algo);
-    const TrainOptions o = options(algo, folder / algo, 9);
-    const std::string hash = train(mlp_on_digits(), options("d-sync", "", 9)).weights_hash;
+    const TrainOptions o = options(algo, folder / algo, 12);
+    const std::string hash = train(mlp_on_digits(), options("d-sync", "", 12)).weights_hash;
     const Summary measured = train(mlp_on_digits(), o);
-    CHECK(measured.plan.first_iteration == 7);
+    CHECK(measured.plan.first_iteration == 10);
     CHECK(measured.weights_hash == hash);
     const MergePlan written = read_plan(o);
     CHECK(written.groups == measured.plan.merge->groups);
@@ -189,7 +189,7 @@ TEST_CASE("plan file: it is refused where no plan is made, and where another fil
     CHECK(refusal(o) == fmt::format("--plan has no effect with --algo {}", algo));
   }
   CHECK(refusal(options("merge", file, 5)) ==
-        "--plan: a plan is measured in the first 6 iterations; this run has 5");
+        "--plan: a plan is measured in the first 9 iterations; this run has 5");
   CHECK(refusal(options("merge", folder.path(), 9)) ==
         fmt::format("--plan: {} is a folder", folder.path().string()));
   CHECK_FALSE(std::filesystem::exists(file));
