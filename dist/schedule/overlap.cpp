@@ -123,8 +123,6 @@ void Overlap::begin_times() {
   sending_times_.begin_step();
 }
 
-// On a GPU, the communication thread cannot note times and send at once. It does not need to:
-// computation does not share its cores.
 void Overlap::end_measured_step() {
   times_->end_step();
   const bool again = c_.parameters.device().is_cpu();

@@ -23,13 +23,17 @@ P3::P3(const StrategyContext& context, const Propagation& propagation)
     : c_(context),
       propagation_(propagation),
       whole_(std::make_unique<GradientSum>(context)),
-      use_times_(context.communication),
-      ready_times_(context.communication) {}
+      alone_times_(context.communication),
+      sending_times_(context.communication) {}
 
 void P3::before_step(std::int64_t t) {
   t_ = t;
   ++step_;
   uses_ = 0;
+  times_ = nullptr;
+  if (measures_in(step_)) times_ = &alone_times_;
+  if (step_ > kLastMeasured && step_ <= kLastMeasuredSending && c_.parameters.device().is_cpu())
+    times_ = &sending_times_;
   stages_.begin_step();
   apply_loaded();
 }
@@ -39,22 +43,21 @@ void P3::before_use(Parameter& parameter) {
   if (sums_)
     for (const std::size_t stage : stages_of_parameter_[static_cast<std::size_t>(parameter.index)])
       apply(stage);
-  else
-    note_use(parameter);
+  note_use(parameter);
 }
 
 // Only the first use in an iteration counts.
 void P3::note_use(const Parameter& parameter) {
   if (step_ == 1 && std::ranges::find(used_, &parameter) == used_.end())
     used_.push_back(&parameter);
-  if (!measures_in(step_) || uses_ == used_.size() || used_[uses_] != &parameter) return;
+  if (!times_ || uses_ == used_.size() || used_[uses_] != &parameter) return;
   ++uses_;
-  use_times_.reached(c_.parameters.device().backend().record_event());
+  times_->use.reached(c_.parameters.device().backend().record_event());
 }
 
 void P3::on_grad_ready(Parameter& parameter) {
   const auto stage = stages_.ready(parameter);
-  if (stage && measures_in(step_)) ready_times_.reached(parameter.ready);
+  if (stage && times_) times_->ready.reached(parameter.ready);
   if (!stage || !sums_) return;
   require(updates_[*stage].is == Update::Is::applied,
           "{} has a gradient, but forward has not used it", parameter.name);
@@ -66,6 +69,7 @@ void P3::on_grad_ready(Parameter& parameter) {
 void P3::after_backward(std::int64_t t) {
   if (sums_) {
     require(stages_.all_ready(), "backward has not finished all {} stages", stages_.all().size());
+    end_measured_step();
     return;
   }
   Gradient gradient{t, c_.parameters.gradients(), c_.parameters.device().backend().record_event()};
@@ -77,17 +81,32 @@ void P3::after_backward(std::int64_t t) {
     update_s_ = seconds_between(begin, Clock::now());
   }
   if (step_ == 1) stages_.learn(c_.parameters);
-  if (measures_in(step_)) {
-    use_times_.end_step();
-    ready_times_.end_step();
+  end_measured_step();
+}
+
+void P3::end_measured_step() {
+  if (times_) {
+    times_->use.end_step();
+    times_->ready.end_step();
   }
   if (step_ == kLastMeasured) switch_to_slices();
+  if (step_ == kLastMeasuredSending && times_) {
+    settle();  // the communication thread must be free, and tell if it has failed
+    predict(sending_times_);
+  }
   begin_times();  // of the next iteration, which begins with its data
 }
 
 void P3::begin_times() {
-  use_times_.begin_step();
-  ready_times_.begin_step();
+  for (Times* times : {&alone_times_, &sending_times_}) {
+    times->use.begin_step();
+    times->ready.begin_step();
+  }
+}
+
+void P3::leave_out(Clock::duration duration) {
+  sending_times_.use.leave_out(duration);
+  sending_times_.ready.leave_out(duration);
 }
 
 void P3::switch_to_slices() {
@@ -102,10 +121,10 @@ void P3::switch_to_slices() {
 
   const Adders adders = adders_of(c_, propagation_.on_request);
   const auto slices = propagation_.cut(c_, stages, used_, adders.count);
-  plan_ = {.predicted_s = predict(slices, adders.count), .first_iteration = t_ + 1};
-  plan_.text = fmt::format("{} slices of {} tensors, {:.1f} ms predicted", slices.size(),
-                           used_.size(), 1e3 * *plan_.predicted_s);
+  plan_.first_iteration = t_ + 1;
   for (const Slice& slice : slices) plan_.elements.push_back(slice.range.count);
+  journeys_ = journeys_of(slices, measure_sum_cost(c_), via(c_.options), c_.workers, adders.count);
+  predict(alone_times_);
   whole_.reset();
   if (via(c_.options) == Via::ring)
     sums_ = std::make_unique<RingSums>(c_, slices);
@@ -116,17 +135,19 @@ void P3::switch_to_slices() {
 }
 
 // All workers must make this call.
-double P3::predict(const std::vector<Slice>& slices, int adders) {
-  ComputeTimes compute{.ready = ready_times_.of_slowest(c_.workers)};
-  const std::vector<double> begins = use_times_.of_slowest(c_.workers);
+void P3::predict(Times& times) {
+  const Spans::Scope span(c_.spans, SpanKind::wait);
+  ComputeTimes compute{.ready = times.ready.of_slowest(c_.workers)};
+  const std::vector<double> begins = times.use.of_slowest(c_.workers);
   for (std::size_t i = 0; i < begins.size(); ++i)
     for (const std::size_t stage : stages_of_parameter_[static_cast<std::size_t>(used_[i]->index)])
       compute.uses.push_back({begins[i], stage});
   const auto all = static_cast<double>(c_.parameters.values().count());
   for (const Stage& stage : stages_.all())
     compute.update_of.push_back(update_s_ * static_cast<double>(stage.range.count) / all);
-  return iteration_with_priorities(
-      compute, journeys_of(slices, measure_sum_cost(c_), via(c_.options), c_.workers, adders));
+  plan_.predicted_s = iteration_with_priorities(compute, journeys_);
+  plan_.text = fmt::format("{} slices of {} tensors, {:.1f} ms predicted", plan_.elements.size(),
+                           used_.size(), 1e3 * *plan_.predicted_s);
 }
 
 // Waits until the next stage is summed, or the last message of an iteration is sent.
@@ -143,6 +164,7 @@ void P3::take() {
 void P3::apply(std::size_t stage) {
   Update& update = updates_[stage];
   if (update.is == Update::Is::applied) return;
+  const auto begin = Clock::now();
   {
     const Spans::Scope span(c_.spans, SpanKind::wait);
     while (update.is == Update::Is::in_flight) take();
@@ -152,6 +174,7 @@ void P3::apply(std::size_t stage) {
   const BlockRange& range = stages_.all()[stage].range;
   c_.optimizer.update_part(update.iteration, range.first(), range.count);
   update = {};
+  leave_out(Clock::now() - begin);
 }
 
 void P3::settle() {

@@ -53,10 +53,18 @@ class P3 : public Strategy {
   void visit(State& state) override;
 
  private:
+  // When forward uses the parameters, and backward finishes the stages.
+  struct Times {
+    explicit Times(Communication& communication) : use(communication), ready(communication) {}
+    StageTimes use, ready;
+  };
+
   void begin_times();
+  void leave_out(Clock::duration duration);  // from the times
+  void end_measured_step();
   void note_use(const Parameter& parameter);
   void switch_to_slices();
-  double predict(const std::vector<Slice>& slices, int adders);
+  void predict(Times& times);
   void take();
   void apply(std::size_t stage);
   void apply_loaded();
@@ -67,16 +75,18 @@ class P3 : public Strategy {
   std::int64_t t_ = 0, step_ = 0;  // step_ counts from 1, since this object was made
 
   // The first iterations are d-sync's. They show when, and in which order, parameters are used and
-  // become ready.
+  // become ready. The next ones, with slices, show how much slower computation then is.
   std::unique_ptr<GradientSum> whole_;
   std::vector<const Parameter*> used_;
   StagesInOrder stages_;
-  StageTimes use_times_, ready_times_;
-  std::size_t uses_ = 0;  // in this iteration
-  double update_s_ = 0;   // of all weights
+  Times alone_times_, sending_times_;  // as d-sync, and with slices
+  Times* times_ = nullptr;             // those that this iteration measures, if any
+  std::size_t uses_ = 0;               // in this iteration
+  double update_s_ = 0;                // of all weights
 
   std::vector<std::vector<std::size_t>> stages_of_parameter_;  // by index
   std::unique_ptr<SliceSums> sums_;
+  std::vector<Journey> journeys_;  // of the slices, for predictions
   // The update that a stage's weights still need.
   struct Update {
     enum class Is { applied, in_flight, summed };
