@@ -278,6 +278,11 @@ bench: $(addprefix $(BUILD)/,$(filter bench_% %_bench,$(apps)))
 bench-overlap: $(addprefix $(BUILD)/,$(nets))
 	@scripts/bench-overlap $(BUILD)
 
+# Times P3 compared with the baseline of its paper, and with slices of different sizes.
+.PHONY: bench-p3
+bench-p3: $(addprefix $(BUILD)/,resnet vgg)
+	@scripts/bench-p3 $(BUILD)
+
 # Times four workers on a shaped network, compared with PyTorch's DDP (needs root).
 .PHONY: bench-peers
 bench-peers: $(BUILD)/mnist_mlp $(BUILD)/cifar_cnn
@@ -337,6 +342,7 @@ help:
 	@echo "                  (compared with PyTorch's, if it is installed; about 15 minutes)"
 	@echo "make bench-gpu    time a training step of every model on a GPU, compared with PyTorch's"
 	@echo "make bench-overlap  time the algorithms that communicate during backward (about an hour)"
+	@echo "make bench-p3     time P3, compared with the baseline of its paper (about half an hour)"
 	@echo "make bench-peers  time four workers on shaped network namespaces, compared with PyTorch's DDP over gloo (needs root)"
 	@echo "make bench-peers-gpu  time four workers on one GPU, compared with PyTorch's DDP over gloo"
 	@echo "make data         fetch MNIST, Fashion-MNIST, CIFAR-10 and CIFAR-100 into datasets/"

@@ -42,7 +42,7 @@ struct StrategyInfo {
   double (*predict)(const ModelInput& input) = nullptr;
   std::vector<StrategyOption> options = {};
   SpeedupRows rows = {};
-  // The last iteration that measures, and communicates as d-sync does; 0: none measures.
+  // The last iteration that measures for a plan or a prediction; 0: none measures.
   std::int64_t measures_until = 0;
   // Whether it makes a plan from what it measures, which --plan keeps.
   bool keeps_plan = false;

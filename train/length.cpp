@@ -16,7 +16,7 @@ Length::Length(const DataSplit& data, const TrainOptions& o) {
   warmup = strategy_named(o.algo).warmup(o.algo_options, iterations_per_epoch);
   constexpr std::int64_t kCold = 8;
   cold = std::min(kCold, iterations / 2);
-  // Iterations that measure, before there is a plan, do not count either.
+  // Iterations that measure for a plan or a prediction do not count either.
   const std::int64_t measured = strategy_named(o.algo).measures_until;
   if (iterations > measured) cold = std::max(cold, measured);
 }

@@ -41,9 +41,10 @@ double time_of_sum(const StrategyContext& c, GradientSum& sum, const Tensor& val
 void StageTimes::reached(const EventPtr& event) {
   ++noted_;
   if (event)
-    communication_.post(times_, [event] { return event->wait(), Clock::now(); });
+    communication_.post(
+        times_, [event, left_out = left_out_] { return event->wait(), Clock::now() - left_out; });
   else
-    times_.put(Clock::now());
+    times_.put(Clock::now() - left_out_);
 }
 
 void StageTimes::end_step() {

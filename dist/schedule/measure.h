@@ -13,8 +13,9 @@ namespace tandem {
 // On a GPU, the third step of a run is recorded (train/step_runner.h). The steps after it are
 // measured.
 inline constexpr std::int64_t kFirstMeasured = 4, kLastMeasured = 6;
-// On a CPU, the next steps are measured again while gradients are sent: communication shares its
-// cores. (On a GPU it does not, and the communication thread cannot note times while it sends.)
+// On a CPU, the next steps are measured while gradients are sent, because communication then takes
+// time from computation. (On a GPU it does not, and the communication thread cannot note times
+// while it sends.)
 inline constexpr std::int64_t kLastMeasuredSending = 9;
 inline bool measures_in(std::int64_t step) {
   return step >= kFirstMeasured && step <= kLastMeasured;
@@ -26,9 +27,9 @@ class StageTimes {
  public:
   explicit StageTimes(Communication& communication) : communication_(communication) {}
 
-  void begin_step() { begin_ = Clock::now(); }
-  // Leaves out this much of the time since then, in which the thread did not compute.
-  void leave_out(Clock::duration duration) { begin_ += duration; }
+  void begin_step() { begin_ = Clock::now(), left_out_ = {}; }
+  // Does not count this much of the time since then, for the stages that are reached later.
+  void leave_out(Clock::duration duration) { left_out_ += duration; }
   // The next stage is reached when the event passes, or now if it is null. The communication thread
   // waits for a GPU's events, so it must have nothing else to do.
   void reached(const EventPtr& event);
@@ -43,6 +44,7 @@ class StageTimes {
  private:
   Communication& communication_;
   Clock::time_point begin_;
+  Clock::duration left_out_{};
   std::size_t noted_ = 0;
   BlockingQueue<Clock::time_point> times_;
   std::vector<std::vector<double>> seconds_;  // by iteration, by stage

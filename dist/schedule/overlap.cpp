@@ -73,8 +73,9 @@ void Overlap::before_step(std::int64_t t) {
   stages_.begin_step();
   buckets_started_ = 0;
   times_ = nullptr;
-  if (!planned_ && step_ >= kFirstMeasured)
-    times_ = step_ <= kLastMeasured ? &alone_times_ : &sending_times_;
+  if (planned_ || step_ < kFirstMeasured) return;
+  const bool sends = step_ > kLastMeasured && c_.parameters.device().is_cpu();
+  times_ = sends ? &sending_times_ : &alone_times_;
 }
 
 void Overlap::on_grad_ready(Parameter& parameter) {
@@ -125,9 +126,9 @@ void Overlap::begin_times() {
 
 void Overlap::end_measured_step() {
   times_->end_step();
-  const bool again = c_.parameters.device().is_cpu();
-  if (step_ == kLastMeasured && again) cut(Groups(stages_.all().size(), 1));
-  if (step_ == (again ? kLastMeasuredSending : kLastMeasured)) measure_plan();
+  if (step_ == kLastMeasured && c_.parameters.device().is_cpu())
+    cut(Groups(stages_.all().size(), 1));
+  if (step_ == kLastMeasuredSending) measure_plan();
 }
 
 // Only the first worker needs to have the plan.

@@ -8,8 +8,8 @@
 //
 // The buckets depend on the order in which backward finishes the parameters; those of mg-wfbp and
 // merge also depend on measured times. So the first iterations have a single bucket, like d-sync.
-// On a CPU, a few more have a bucket per stage, because backward is slower if communication shares
-// its cores. All four algorithms measure, in order to predict the time of an iteration. If a plan
+// On a CPU, three more have a bucket per stage. They show how much communication slows backward
+// down. All four algorithms measure, in order to predict the time of an iteration. If a plan
 // is given (StrategyContext::plan), it replaces the measurement and is used from the second
 // iteration on.
 #pragma once

@@ -124,7 +124,7 @@ void P3::switch_to_slices() {
   plan_.first_iteration = t_ + 1;
   for (const Slice& slice : slices) plan_.elements.push_back(slice.range.count);
   journeys_ = journeys_of(slices, measure_sum_cost(c_), via(c_.options), c_.workers, adders.count);
-  predict(alone_times_);
+  if (!c_.parameters.device().is_cpu()) predict(alone_times_);
   whole_.reset();
   if (via(c_.options) == Via::ring)
     sums_ = std::make_unique<RingSums>(c_, slices);

@@ -75,7 +75,8 @@ class P3 : public Strategy {
   std::int64_t t_ = 0, step_ = 0;  // step_ counts from 1, since this object was made
 
   // The first iterations are d-sync's. They show when, and in which order, parameters are used and
-  // become ready. The next ones, with slices, show how much slower computation then is.
+  // become ready. On a CPU, the next three, with slices, show how much communication slows
+  // computation down.
   std::unique_ptr<GradientSum> whole_;
   std::vector<const Parameter*> used_;
   StagesInOrder stages_;

@@ -33,9 +33,9 @@ std::string error_text(int code) {
 // poll and let other threads use the core in between. If the cores are idle or only other waiting
 // threads want them, yielding is best: it takes a microsecond. If a thread has work, a yield gives
 // the core away for many milliseconds. Then sleeping is better, because a thread that wakes up gets
-// a core at once. So this class yields until a yield takes long. Then it sleeps instead, for a
-// short period. If a yield takes long again soon after it, the next period is twice as long: in
-// every iteration, the compute threads need the cores anew.
+// a core at once. So this class yields until a yield takes long. Then it sleeps instead, for
+// 25 ms. If a yield takes long again soon afterwards, as with compute threads that need the cores
+// in every iteration, the next period is twice as long, up to 2 s.
 class Pause {
  public:
   // Between machines, messages take so long that sleeping too often costs little.
