@@ -53,9 +53,10 @@ void StageTimes::end_step() {
 }
 
 std::vector<double> StageTimes::of_slowest(int workers) {
-  const std::size_t stages = seconds_.front().size();
+  const auto iterations = std::exchange(seconds_, {});
+  const std::size_t stages = iterations.front().size();
   std::vector<std::vector<double>> slowest(stages);
-  for (const auto& own : seconds_) {
+  for (const auto& own : iterations) {
     std::vector<double> all(stages * static_cast<std::size_t>(workers));  // by worker, by stage
     communication_.call([&] {
       Transport& transport = communication_.transport();

@@ -17,9 +17,6 @@ inline constexpr std::int64_t kFirstMeasured = 4, kLastMeasured = 6;
 // time from computation. (On a GPU it does not, and the communication thread cannot note times
 // while it sends.)
 inline constexpr std::int64_t kLastMeasuredSending = 9;
-inline bool measures_in(std::int64_t step) {
-  return step >= kFirstMeasured && step <= kLastMeasured;
-}
 
 // Records when an iteration reaches each stage, for example when backward finishes it. The compute
 // thread makes all calls.
@@ -36,9 +33,8 @@ class StageTimes {
   // Call it when all stages are reached.
   void end_step();
 
-  bool empty() const { return seconds_.empty(); }
   // Seconds since the start of an iteration, by stage: of the slowest worker, for which sums wait,
-  // and the median over the iterations. All workers must make this call.
+  // and the median over the iterations since the last call. All workers must make this call.
   std::vector<double> of_slowest(int workers);
 
  private:

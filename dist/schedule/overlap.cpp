@@ -58,10 +58,7 @@ std::string text_of(const MergePlan& plan) {
 }  // namespace
 
 Overlap::Overlap(const StrategyContext& context, Merging merging)
-    : c_(context),
-      merging_(merging),
-      alone_times_(context.communication),
-      sending_times_(context.communication) {
+    : c_(context), merging_(merging), times_(context.communication) {
   const BlockRange whole{.count = c_.parameters.values().count()};
   buckets_.push_back({{c_, whole, false}, whole, nullptr});
   if (c_.plan) require_elements(*c_.plan, whole.count);
@@ -72,15 +69,12 @@ void Overlap::before_step(std::int64_t t) {
   ++step_;
   stages_.begin_step();
   buckets_started_ = 0;
-  times_ = nullptr;
-  if (planned_ || step_ < kFirstMeasured) return;
-  const bool sends = step_ > kLastMeasured && c_.parameters.device().is_cpu();
-  times_ = sends ? &sending_times_ : &alone_times_;
+  measures_ = !planned_ && step_ >= kFirstMeasured;
 }
 
 void Overlap::on_grad_ready(Parameter& parameter) {
   if (!stages_.ready(parameter)) return;
-  if (times_) times_->reached(parameter.ready);
+  if (measures_) times_.reached(parameter.ready);
   if (buckets_started_ < buckets_.size() && buckets_[buckets_started_].last == &parameter)
     start_next(parameter.ready);
 }
@@ -109,25 +103,23 @@ void Overlap::after_backward(std::int64_t t) {
     const Spans::Scope span(c_.spans, SpanKind::update);
     const auto begin = Clock::now();
     c_.optimizer.update_part(t, bucket.range.first(), bucket.range.count);
-    if (times_ == &alone_times_) update_s_ = seconds_between(begin, Clock::now());
+    if (measures_ && !bucket.last) update_s_ = seconds_between(begin, Clock::now());
   }
   if (step_ == 1) {
     stages_.learn(c_.parameters);
     use_given_plan();
   }
-  if (times_) end_measured_step();
-  begin_times();  // of the next iteration, which begins with its data
-}
-
-void Overlap::begin_times() {
-  alone_times_.begin_step();
-  sending_times_.begin_step();
+  if (measures_) end_measured_step();
+  times_.begin_step();  // of the next iteration, which begins with its data
 }
 
 void Overlap::end_measured_step() {
-  times_->end_step();
-  if (step_ == kLastMeasured && c_.parameters.device().is_cpu())
+  const Spans::Scope span(c_.spans, SpanKind::wait);
+  times_.end_step();
+  if (step_ == kLastMeasured && c_.parameters.device().is_cpu()) {
+    backward_s_ = times_.of_slowest(c_.workers).back();
     cut(Groups(stages_.all().size(), 1));
+  }
   if (step_ == kLastMeasuredSending) measure_plan();
 }
 
@@ -141,18 +133,15 @@ void Overlap::use_given_plan() {
 }
 
 void Overlap::measure_plan() {
-  const Spans::Scope span(c_.spans, SpanKind::wait);
   MergePlan plan{.update_s = update_s_};
-  const std::vector<double> alone = alone_times_.of_slowest(c_.workers);
-  const std::vector<double> ready =
-      sending_times_.empty() ? alone : sending_times_.of_slowest(c_.workers);
+  const std::vector<double> ready = times_.of_slowest(c_.workers);
   for (std::size_t i = 0; i < ready.size(); ++i) {
     const Stage& stage = stages_.all()[i];
     plan.layers.push_back({ready[i], bytes_of(stage)});
     plan.names.push_back(stage.last->name);
   }
   plan.cost = measure_sum_cost(c_);
-  plan.cost.all_ready = alone.back();
+  plan.cost.all_ready = backward_s_;
   plan.groups = merging_(plan.layers, plan.cost, c_);
   switch_to(std::move(plan));
 }

@@ -41,7 +41,7 @@ class Overlap : public Strategy {
   void on_grad_ready(Parameter& parameter) override;
   bool wants_ready_events() const override { return true; }
   void after_backward(std::int64_t t) override;
-  void after_test() override { begin_times(); }
+  void after_test() override { times_.begin_step(); }
   CommunicationPlan plan() const override { return plan_; }
 
  private:
@@ -52,7 +52,6 @@ class Overlap : public Strategy {
   };
 
   void start_next(const EventPtr& ready);
-  void begin_times();
   void end_measured_step();
   void use_given_plan();
   void measure_plan();
@@ -67,11 +66,13 @@ class Overlap : public Strategy {
 
   // Of this iteration.
   std::int64_t t_ = 0, step_ = 0;  // step_ counts from 1, since this object was made
-  StageTimes* times_ = nullptr;    // those that this iteration measures, if any
+  bool measures_ = false;
   std::size_t buckets_started_ = 0;
 
-  StageTimes alone_times_, sending_times_;  // with one bucket, and with a bucket per stage
-  double update_s_ = 0;                     // of the last iteration with one bucket
+  StageTimes times_;
+  // Of the measured iterations with one bucket.
+  double backward_s_ = 0;  // with a bucket per stage, backward takes longer; 0: it does not
+  double update_s_ = 0;
   bool planned_ = false;
   CommunicationPlan plan_;
 };

@@ -23,17 +23,16 @@ P3::P3(const StrategyContext& context, const Propagation& propagation)
     : c_(context),
       propagation_(propagation),
       whole_(std::make_unique<GradientSum>(context)),
-      alone_times_(context.communication),
-      sending_times_(context.communication) {}
+      use_times_(context.communication),
+      ready_times_(context.communication) {}
 
 void P3::before_step(std::int64_t t) {
   t_ = t;
   ++step_;
   uses_ = 0;
-  times_ = nullptr;
-  if (measures_in(step_)) times_ = &alone_times_;
-  if (step_ > kLastMeasured && step_ <= kLastMeasuredSending && c_.parameters.device().is_cpu())
-    times_ = &sending_times_;
+  measures_ = c_.parameters.device().is_cpu()
+                  ? step_ > kLastMeasured && step_ <= kLastMeasuredSending
+                  : step_ >= kFirstMeasured && step_ <= kLastMeasured;
   stages_.begin_step();
   apply_loaded();
 }
@@ -50,14 +49,14 @@ void P3::before_use(Parameter& parameter) {
 void P3::note_use(const Parameter& parameter) {
   if (step_ == 1 && std::ranges::find(used_, &parameter) == used_.end())
     used_.push_back(&parameter);
-  if (!times_ || uses_ == used_.size() || used_[uses_] != &parameter) return;
+  if (!measures_ || uses_ == used_.size() || used_[uses_] != &parameter) return;
   ++uses_;
-  times_->use.reached(c_.parameters.device().backend().record_event());
+  use_times_.reached(c_.parameters.device().backend().record_event());
 }
 
 void P3::on_grad_ready(Parameter& parameter) {
   const auto stage = stages_.ready(parameter);
-  if (stage && times_) times_->ready.reached(parameter.ready);
+  if (stage && measures_) ready_times_.reached(parameter.ready);
   if (!stage || !sums_) return;
   require(updates_[*stage].is == Update::Is::applied,
           "{} has a gradient, but forward has not used it", parameter.name);
@@ -85,28 +84,26 @@ void P3::after_backward(std::int64_t t) {
 }
 
 void P3::end_measured_step() {
-  if (times_) {
-    times_->use.end_step();
-    times_->ready.end_step();
+  if (measures_) {
+    use_times_.end_step();
+    ready_times_.end_step();
   }
   if (step_ == kLastMeasured) switch_to_slices();
-  if (step_ == kLastMeasuredSending && times_) {
+  if (step_ == kLastMeasuredSending && measures_) {
     settle();  // the communication thread must be free, and tell if it has failed
-    predict(sending_times_);
+    predict();
   }
   begin_times();  // of the next iteration, which begins with its data
 }
 
 void P3::begin_times() {
-  for (Times* times : {&alone_times_, &sending_times_}) {
-    times->use.begin_step();
-    times->ready.begin_step();
-  }
+  use_times_.begin_step();
+  ready_times_.begin_step();
 }
 
 void P3::leave_out(Clock::duration duration) {
-  sending_times_.use.leave_out(duration);
-  sending_times_.ready.leave_out(duration);
+  use_times_.leave_out(duration);
+  ready_times_.leave_out(duration);
 }
 
 void P3::switch_to_slices() {
@@ -124,7 +121,7 @@ void P3::switch_to_slices() {
   plan_.first_iteration = t_ + 1;
   for (const Slice& slice : slices) plan_.elements.push_back(slice.range.count);
   journeys_ = journeys_of(slices, measure_sum_cost(c_), via(c_.options), c_.workers, adders.count);
-  if (!c_.parameters.device().is_cpu()) predict(alone_times_);
+  if (!c_.parameters.device().is_cpu()) predict();
   whole_.reset();
   if (via(c_.options) == Via::ring)
     sums_ = std::make_unique<RingSums>(c_, slices);
@@ -135,10 +132,10 @@ void P3::switch_to_slices() {
 }
 
 // All workers must make this call.
-void P3::predict(Times& times) {
+void P3::predict() {
   const Spans::Scope span(c_.spans, SpanKind::wait);
-  ComputeTimes compute{.ready = times.ready.of_slowest(c_.workers)};
-  const std::vector<double> begins = times.use.of_slowest(c_.workers);
+  ComputeTimes compute{.ready = ready_times_.of_slowest(c_.workers)};
+  const std::vector<double> begins = use_times_.of_slowest(c_.workers);
   for (std::size_t i = 0; i < begins.size(); ++i)
     for (const std::size_t stage : stages_of_parameter_[static_cast<std::size_t>(used_[i]->index)])
       compute.uses.push_back({begins[i], stage});

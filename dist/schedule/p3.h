@@ -53,18 +53,12 @@ class P3 : public Strategy {
   void visit(State& state) override;
 
  private:
-  // When forward uses the parameters, and backward finishes the stages.
-  struct Times {
-    explicit Times(Communication& communication) : use(communication), ready(communication) {}
-    StageTimes use, ready;
-  };
-
   void begin_times();
   void leave_out(Clock::duration duration);  // from the times
   void end_measured_step();
   void note_use(const Parameter& parameter);
   void switch_to_slices();
-  void predict(Times& times);
+  void predict();
   void take();
   void apply(std::size_t stage);
   void apply_loaded();
@@ -75,15 +69,15 @@ class P3 : public Strategy {
   std::int64_t t_ = 0, step_ = 0;  // step_ counts from 1, since this object was made
 
   // The first iterations are d-sync's. They show when, and in which order, parameters are used and
-  // become ready. On a CPU, the next three, with slices, show how much communication slows
-  // computation down.
+  // become ready. On a CPU, the times are those of the next three, in which slices are sent and
+  // slow computation down.
   std::unique_ptr<GradientSum> whole_;
   std::vector<const Parameter*> used_;
   StagesInOrder stages_;
-  Times alone_times_, sending_times_;  // as d-sync, and with slices
-  Times* times_ = nullptr;             // those that this iteration measures, if any
-  std::size_t uses_ = 0;               // in this iteration
-  double update_s_ = 0;                // of all weights
+  bool measures_ = false;  // in this iteration
+  std::size_t uses_ = 0;   // in this iteration
+  StageTimes use_times_, ready_times_;
+  double update_s_ = 0;  // of all weights
 
   std::vector<std::vector<std::size_t>> stages_of_parameter_;  // by index
   std::unique_ptr<SliceSums> sums_;
