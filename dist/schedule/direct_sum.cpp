@@ -161,15 +161,15 @@ void DirectSum::send_the_most_urgent() {
   while (!outgoing_.empty() && (in_flight_ == 0 || in_flight_ + largest_ <= window_)) {
     const Outgoing next = outgoing_.top();
     outgoing_.pop();
-    SharedMessage message = message_of(next);
-    in_flight_ += message->bytes.size();
+    Message message = message_of(next);
+    in_flight_ += message.bytes.size();
     const bool to_adder = next.kind == Kind::values || next.kind == Kind::request;
-    Request request = transport_.send(next.to, to_adder ? Tag::push : Tag::pull, message->bytes);
+    Request request = transport_.send(next.to, to_adder ? Tag::push : Tag::pull, message.bytes);
     sends_.push_back({std::move(message), std::move(request)});
   }
 }
 
-DirectSum::SharedMessage DirectSum::message_of(const Outgoing& outgoing) const {
+DirectSum::Message DirectSum::message_of(const Outgoing& outgoing) {
   const Part& part = parts_[outgoing.part];
   if (outgoing.kind == Kind::sum) return part.sum;
   if (outgoing.kind != Kind::values) return make_message(outgoing.kind, outgoing.part, 0);
@@ -177,16 +177,16 @@ DirectSum::SharedMessage DirectSum::message_of(const Outgoing& outgoing) const {
   Staging& staging = *stages_[part.slice.stage].staging;
   staging.wait(segment);
   const std::span<std::byte> values = staging.packed(segment).whole();
-  SharedMessage message = make_message(Kind::values, outgoing.part, values.size());
-  std::ranges::copy(values, message->bytes.begin() + sizeof(Header));
+  Message message = make_message(Kind::values, outgoing.part, values.size());
+  std::ranges::copy(values, message.bytes.begin() + sizeof(Header));
   return message;
 }
 
 void DirectSum::receive_more() {
   for (Incoming& in : incoming_)
     for (; in.left > 0 && in.receives.size() < kReceivesAhead; --in.left) {
-      auto message = std::make_shared<Message>(largest_);
-      Request request = transport_.receive(in.from, in.tag, message->bytes);
+      Message message = new_message(largest_);
+      Request request = transport_.receive_in_place(in.from, in.tag, message.bytes);
       in.receives.push_back({std::move(message), std::move(request)});
     }
 }
@@ -212,39 +212,49 @@ void DirectSum::wait() {
 void DirectSum::deliver() {
   std::erase_if(sends_, [&](const InTransit& send) {
     const bool done = transport_.done(send.request);
-    if (done) in_flight_ -= send.message->bytes.size();
+    if (done) in_flight_ -= send.message.bytes.size();
     return done;
   });
   for (Incoming& in : incoming_)
     while (!in.receives.empty() && transport_.done(in.receives.front().request)) {
       const InTransit received = std::move(in.receives.front());
       in.receives.pop_front();
-      received.message->bytes = received.message->bytes.first(received.request->bytes);
-      arrived(in, received.message);
+      arrived(received);
     }
 }
 
-void DirectSum::arrived(const Incoming& from, const SharedMessage& message) {
+void DirectSum::arrived(const InTransit& received) {
+  const int from = received.request->source;
+  const std::span<const std::byte> message = received.request->message();
   Header header{};
-  require(message->bytes.size() >= sizeof header, "rank {} sent {} bytes", from.from,
-          message->bytes.size());
-  std::memcpy(&header, message->bytes.data(), sizeof header);
+  require(message.size() >= sizeof header, "rank {} sent {} bytes", from, message.size());
+  std::memcpy(&header, message.data(), sizeof header);
   const std::size_t number = header.slice;
-  require(number < parts_.size(), "rank {} sent slice {} of {}", from.from, number, parts_.size());
+  require(number < parts_.size(), "rank {} sent slice {} of {}", from, number, parts_.size());
   Part& part = parts_[number];
   switch (static_cast<Kind>(header.kind)) {
     case Kind::values:
-      part.pushes[static_cast<std::size_t>(from.from)] = message;
+      part.pushes[static_cast<std::size_t>(from)] = kept(received);
       if (--part.missing == 0 && stages_[part.slice.stage].begun) add(number);
       return;
     case Kind::request:
-      return queue(Kind::sum, from.from, number);
+      return queue(Kind::sum, from, number);
     case Kind::announcement:
-      return queue(Kind::request, from.from, number);
+      return queue(Kind::request, from, number);
     case Kind::sum:
-      return put(number, from.from, message->bytes.subspan(sizeof header));
+      return put(number, from, message.subspan(sizeof header));
   }
-  throw SystemError("rank {} sent a message of kind {}", from.from, header.kind);
+  throw SystemError("rank {} sent a message of kind {}", from, header.kind);
+}
+
+// The message in this rank's memory, so that its sender can send others.
+DirectSum::Message DirectSum::kept(const InTransit& received) {
+  const std::span<const std::byte> bytes = received.request->message();
+  if (bytes.data() == received.message.bytes.data())
+    return {received.message.memory, received.message.bytes.first(bytes.size())};
+  Message copy = new_message(bytes.size());
+  std::ranges::copy(bytes, copy.bytes.begin());
+  return copy;
 }
 
 // Adds all workers' values of this rank's stretch, and sends or announces the sum.
@@ -254,13 +264,13 @@ void DirectSum::add(std::size_t number) {
   const std::size_t segment = segment_of(part, self_);
   const Segment& s = stage.segments[segment];
   part.sum = make_message(Kind::sum, number, c_.compressor.bytes(s.count));
-  const std::span<std::byte> sum = part.sum->bytes.subspan(sizeof(Header));
+  const std::span<std::byte> sum = part.sum.bytes.subspan(sizeof(Header));
 
   std::vector<ConstPieces> values(static_cast<std::size_t>(c_.workers));
   for (std::size_t worker = 0; worker < values.size(); ++worker)
-    if (part.pushes[worker])
+    if (part.pushes[worker].memory)
       values[worker] =
-          std::span<const std::byte>(part.pushes[worker]->bytes.subspan(sizeof(Header)));
+          std::span<const std::byte>(part.pushes[worker].bytes.subspan(sizeof(Header)));
   if (works()) {
     stage.staging->wait(segment);
     values[static_cast<std::size_t>(self_)] = stage.staging->packed(segment);
@@ -270,7 +280,7 @@ void DirectSum::add(std::size_t number) {
     add_blocks(c_.compressor, values, stage.range.first_block + s.first / kBlock, s.count, sum,
                transport_.helpers());
   }
-  for (SharedMessage& push : part.pushes) push.reset();
+  for (Message& push : part.pushes) push = {};
   for (int hop = 0; hop < c_.workers; ++hop)
     if (const int to = (self_ + hop) % c_.workers; to != self_)
       queue(adders_.on_request ? Kind::announcement : Kind::sum, to, number);
@@ -290,12 +300,16 @@ void DirectSum::put(std::size_t number, int adder, std::span<const std::byte> su
   if (--stage.left == 0) summed_.put({part.slice.stage, {stage.staging->finish()}});
 }
 
-DirectSum::SharedMessage DirectSum::make_message(Kind kind, std::size_t number,
-                                                 std::size_t payload) {
+DirectSum::Message DirectSum::make_message(Kind kind, std::size_t number, std::size_t payload) {
   const Header header{static_cast<std::uint64_t>(kind), number};
-  auto message = std::make_shared<Message>(sizeof header + payload);
-  std::memcpy(message->bytes.data(), &header, sizeof header);
+  Message message = new_message(sizeof header + payload);
+  std::memcpy(message.bytes.data(), &header, sizeof header);
   return message;
+}
+
+DirectSum::Message DirectSum::new_message(std::size_t size) {
+  const Storage memory(host_, size);
+  return {memory, {memory.data(), size}};
 }
 
 void SumServer::serve(std::int64_t first, std::int64_t last) {

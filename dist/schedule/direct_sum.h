@@ -33,6 +33,7 @@
 #include "dist/strategy.h"
 #include "dist/transport/transport.h"
 #include "tensor/staging.h"
+#include "tensor/storage.h"
 
 namespace tandem {
 
@@ -57,23 +58,20 @@ class DirectSum : public SliceSums {
   void serve(std::int64_t iteration);
 
  private:
-  // Memory that is not cleared first.
+  // Its memory returns to host_ with the last copy of the message.
   struct Message {
-    explicit Message(std::size_t size)
-        : memory(std::make_unique_for_overwrite<std::byte[]>(size)), bytes(memory.get(), size) {}
-    std::unique_ptr<std::byte[]> memory;
+    Storage memory;
     std::span<std::byte> bytes;
   };
-  using SharedMessage = std::shared_ptr<Message>;
   // What a message is. The first two go to an adder, the others come from it.
   enum class Kind : std::uint64_t { values, request, announcement, sum };
 
   struct Part {  // a slice, on this rank
     Slice slice;
-    std::size_t first_segment = 0;      // in its stage; a segment is the stretch of an adder
-    std::vector<SharedMessage> pushes;  // by worker: its values for this rank's stretch
-    std::size_t missing = 0;            // pushes that have not come
-    SharedMessage sum;                  // of this rank's stretch
+    std::size_t first_segment = 0;  // in its stage; a segment is the stretch of an adder
+    std::vector<Message> pushes;    // by worker: its values for this rank's stretch
+    std::size_t missing = 0;        // pushes that have not come
+    Message sum;                    // of this rank's stretch
   };
   struct StageState {
     BlockRange range;
@@ -100,7 +98,7 @@ class DirectSum : public SliceSums {
     }
   };
   struct InTransit {
-    SharedMessage message;
+    Message message;
     Request request;  // last: cancelled before its memory is freed
   };
   // Messages with one tag from one rank. They arrive in the order in which that rank sends them,
@@ -122,7 +120,7 @@ class DirectSum : public SliceSums {
   void receive_more();
   void wait();
   void deliver();
-  void arrived(const Incoming& from, const SharedMessage& message);
+  void arrived(const InTransit& received);
   void add(std::size_t part);
   void put(std::size_t part, int adder, std::span<const std::byte> sum);
 
@@ -130,9 +128,14 @@ class DirectSum : public SliceSums {
   std::size_t segment_of(const Part& part, int adder) const;
   bool empty(const Part& part, int adder) const;
   void queue(Kind kind, int to, std::size_t part);
-  SharedMessage message_of(const Outgoing& outgoing) const;
-  static SharedMessage make_message(Kind kind, std::size_t part, std::size_t payload);
+  Message message_of(const Outgoing& outgoing);
+  Message make_message(Kind kind, std::size_t part, std::size_t payload);
+  Message new_message(std::size_t size);
+  Message kept(const InTransit& received);
 
+  // Keeps the memory of messages for the next ones: the kernel clears the pages of new memory,
+  // which takes longer than a copy.
+  Device host_ = cpu_device();
   Adders adders_;
   int self_;
   std::vector<StageState> stages_;
