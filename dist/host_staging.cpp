@@ -20,6 +20,7 @@ void HostStaging::begin(std::span<float> values, const std::vector<Segment>& seg
   segments_ = &segments;
   if (compressor_.lossless()) return;
   places_ = places_of(segments, compressor_.packing(), kBlock);
+  is_packed_.assign(segments.size(), false);
   if (packed_.span().size() < places_.back()) packed_ = HugePages(places_.back());
 }
 
@@ -41,11 +42,43 @@ void HostStaging::for_each_run(std::size_t segment, const PiecesOf<Byte>& packed
   });
 }
 
+// The ring's segments consist of every p-th block. 16-bit values are packed segment by segment, so
+// that each can be sent at once. Packing 8-bit values can take longer than sending them, so long
+// segments are packed in the order in which memory is read fastest.
 void HostStaging::wait(std::size_t segment) {
-  if (compressor_.lossless()) return;
+  constexpr std::int64_t kLong = 32 * kBlock;
+  if (compressor_.lossless() || is_packed_[segment]) return;
   const Spans::Scope span(spans_, SpanKind::compress);
+  const Segment& s = (*segments_)[segment];
+  if (compressor_.packing() == Packing::quant8 && s.step > kBlock && s.count >= kLong)
+    return pack_row(s);
+  is_packed_[segment] = true;
   for_each_run(segment, packed(segment),
                [&](auto values, auto bytes) { compressor_.compress(values, bytes); });
+}
+
+// Packs this segment and those between its blocks, block by block in the order of addresses.
+void HostStaging::pack_row(const Segment& one) {
+  row_.clear();
+  std::int64_t longest = 0;
+  for (std::size_t i = 0; i < segments_->size(); ++i) {
+    const Segment& s = (*segments_)[i];
+    if (s.count == 0 || s.step != one.step || s.first / s.step != one.first / one.step) continue;
+    if (is_packed_[i]) continue;  // a shorter one; its values may be the sum by now
+    row_.push_back(i);
+    is_packed_[i] = true;
+    longest = std::max(longest, s.count);
+  }
+  std::ranges::sort(row_, {}, [&](std::size_t i) { return (*segments_)[i].first; });
+  for (std::int64_t at = 0; at < longest; at += kBlock)
+    for (const std::size_t i : row_) {
+      const Segment& s = (*segments_)[i];
+      const std::int64_t n = std::min(kBlock, s.count - at), first = s.first + at / kBlock * s.step;
+      if (n <= 0) continue;
+      compressor_.compress(
+          values_.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(n)),
+          packed(i).at(compressor_.bytes(at), compressor_.bytes(n)));
+    }
 }
 
 Pieces HostStaging::packed(std::size_t segment) {

@@ -1,5 +1,6 @@
-// Staging for values in host memory: wait() packs a segment and put() unpacks it. Uncompressed
-// values are not copied: their packed bytes are the values themselves, one piece per block.
+// Staging for values in host memory: the first wait() for a segment packs it, perhaps with others,
+// and put() unpacks it. Uncompressed values are not copied: their packed bytes are the values
+// themselves, one piece per block.
 #pragma once
 
 #include <memory>
@@ -35,6 +36,7 @@ class HostStaging : public Staging {
  private:
   template <class Byte, class F>
   void for_each_run(std::size_t segment, const PiecesOf<Byte>& packed, F&& f) const;
+  void pack_row(const Segment& one);
 
   const Compressor& compressor_;
   Spans& spans_;
@@ -42,6 +44,8 @@ class HostStaging : public Staging {
   const std::vector<Segment>* segments_ = nullptr;
   HugePages packed_;                 // of all segments; empty without compression
   std::vector<std::size_t> places_;  // where each segment begins in packed_
+  std::vector<bool> is_packed_;      // by segment
+  std::vector<std::size_t> row_;     // of pack_row()
 };
 
 // For `count` values on the device, packed as the compressor packs them.

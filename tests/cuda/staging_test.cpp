@@ -1,7 +1,6 @@
 // Staging between the GPU and the host. The GPU packs to the same bytes as dist/compress.
 #include "tensor/staging.h"
 
-#include <cuda_runtime.h>
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -41,29 +40,6 @@ std::vector<Segment> segments_of(std::int64_t count) {
       .segments;
 }
 
-// The packed bytes of a segment, computed on the host.
-std::vector<std::byte> packed_on_host(const Compressor& compressor, const std::vector<float>& all,
-                                      const Segment& segment) {
-  std::vector<float> values;
-  segment.for_each_run(kBlock, [&](std::int64_t first, std::int64_t, std::int64_t n) {
-    values.insert(values.end(), all.begin() + first, all.begin() + first + n);
-  });
-  std::vector<std::byte> packed(compressor.bytes(segment.count));
-  compressor.compress(values, packed);
-  return packed;
-}
-
-// The next small pieces of memory that are allocated on the GPU hold no valid numbers of blocks.
-void fill_free_memory() {
-  std::vector<void*> pieces(100);
-  for (void*& piece : pieces) {
-    REQUIRE(cudaMalloc(&piece, 1024) == cudaSuccess);
-    REQUIRE(cudaMemset(piece, 0x7f, 1024) == cudaSuccess);
-  }
-  REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
-  for (void* piece : pieces) REQUIRE(cudaFree(piece) == cudaSuccess);
-}
-
 }  // namespace
 
 TEST_CASE("cuda: staging: packs to the host's bytes and unpacks to the host's values") {
@@ -99,43 +75,6 @@ TEST_CASE("cuda: staging: packs to the host's bytes and unpacks to the host's va
         CHECK(tensor.to_host<float>() == unpacked);
       }
     }
-}
-
-// Packing reads the order of blocks, which the host copies to the GPU first.
-TEST_CASE("cuda: staging: packing waits for the order of blocks while other copies are under way") {
-  const Device device = cuda_device({});
-  constexpr std::size_t kBytes = 64 << 20;
-  cudaStream_t busy = nullptr;
-  void *host = nullptr, *on_gpu = nullptr;
-  REQUIRE(cudaStreamCreateWithFlags(&busy, cudaStreamNonBlocking) == cudaSuccess);
-  REQUIRE(cudaMallocHost(&host, kBytes) == cudaSuccess);
-  REQUIRE(cudaMalloc(&on_gpu, kBytes) == cudaSuccess);
-  constexpr std::int64_t kCount = 300'001;
-  const auto compressor = make_compressor("none");
-  const std::vector<float> values = gradient(kCount, 1);
-  const Tensor tensor = Tensor::from(values, {kCount}, device);
-  const std::vector<Segment> segments = segments_of(kCount);
-  for (int round = 0; round < 20; ++round) {
-    CAPTURE(round);
-    fill_free_memory();
-    const auto staging = device.backend().make_staging(Packing::none, kCount, kBlock);
-    for (int copy = 0; copy < 4; ++copy)
-      REQUIRE(cudaMemcpyAsync(on_gpu, host, kBytes, cudaMemcpyHostToDevice, busy) == cudaSuccess);
-    staging->begin(tensor, device.backend().record_event(), segments, from_values);
-    REQUIRE(staging->finite());
-    std::size_t same = 0;
-    for (std::size_t i = 0; i < segments.size(); ++i) {
-      staging->wait(i);
-      same += std::ranges::equal(staging->packed(i).whole(),
-                                 packed_on_host(*compressor, values, segments[i]));
-    }
-    CHECK(same == segments.size());
-    staging->finish();
-  }
-  cudaStreamSynchronize(busy);
-  cudaFree(on_gpu);
-  cudaFreeHost(host);
-  cudaStreamDestroy(busy);
 }
 
 TEST_CASE("cuda: staging: the next values may begin before the last ones are back on the GPU") {

@@ -7,6 +7,7 @@
 #include <bit>
 
 #include "base/random.h"
+#include "dist/host_staging.h"
 #include "dist/launch.h"
 #include "dist/param_server/server.h"
 #include "dist/ring_allreduce/ring_allreduce.h"
@@ -15,6 +16,7 @@
 #include "tests/dist/fake_gpu.h"
 #include "tests/dist/gradients.h"
 #include "tests/dist/ranks.h"
+#include "tests/dist/rounding.h"
 
 using namespace tandem;
 using namespace tandem::test;
@@ -86,6 +88,33 @@ std::vector<float> train(const Run& run, const Compressor& compressor, int worke
 }
 
 }  // namespace
+
+TEST_CASE("staging: host values are packed once, even if their segments are packed together") {
+  const auto compressor = make_compressor("quant8");
+  Spans spans;
+  // The last three segments of the second one have 31, 32 and 31 blocks, so the first of them is
+  // packed alone.
+  for (const std::int64_t count : {(3 * 40 + 1) * kBlock - 5, (3 * 64 - 2) * kBlock}) {
+    CAPTURE(count);
+    const std::vector<Segment> segments =
+        ring_plan(2, 3, {.count = count}, {.segment = 32 * kBlock}).segments;
+    const std::vector<float> values = gradient(count, 3);
+    std::vector<float> replaced = values;
+    HostStaging staging(*compressor, spans);
+    staging.begin(replaced, segments);
+    for (std::size_t i = 0; i < segments.size(); ++i) {
+      staging.wait(i);
+      segments[i].for_each_run(kBlock, [&](std::int64_t first, std::int64_t, std::int64_t n) {
+        std::fill_n(replaced.begin() + first, n, 1e9F);  // as put() would
+      });
+    }
+    std::size_t same = 0;
+    for (std::size_t i = 0; i < segments.size(); ++i)
+      same += std::ranges::equal(staging.packed(i).whole(),
+                                 packed_on_host(*compressor, values, segments[i]));
+    CHECK(same == segments.size());
+  }
+}
 
 TEST_CASE("staging: a device's sum has the same bits as a ring over host memory") {
   for (const std::string& name : compressor_names()) {
