@@ -122,7 +122,7 @@ Json options_json(const TrainOptions& o) {
     json["deterministic"] = true;
   }
   for (const auto& [key, own] : o.own)
-    std::visit([&](const auto& value) { json[key] = value; }, own.value);
+    std::visit([&entry = json[key]](const auto& value) { entry = value; }, own.value);
   return json;
 }
 

@@ -18,7 +18,11 @@ void add_floats(std::span<const std::byte> a, std::span<const std::byte> b,
   const auto* y = reinterpret_cast<const float*>(b.data());
   auto* sum = reinterpret_cast<float*>(out.data());
   const std::size_t count = out.size() / sizeof(float);
+#ifdef __clang__
+#pragma clang loop vectorize(assume_safety)
+#else
 #pragma GCC ivdep
+#endif
   for (std::size_t i = 0; i < count; ++i) sum[i] = x[i] + y[i];
 }
 

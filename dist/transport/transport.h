@@ -68,8 +68,9 @@ struct Operation {
 // message is not delivered. That happens only when a job fails.
 using Request = std::unique_ptr<Operation>;
 
-// The state that a rank reports to others (stall.h).
-struct Sign {
+// The state that a rank reports to others (stall.h). Aligned to its size, so that it can be stored
+// atomically.
+struct alignas(8) Sign {
   enum class State { silent, busy, waits };  // silent: it reports nothing
   State state = State::silent;
   int waits_for = kAnyRank;  // if the state is `waits`

@@ -116,7 +116,7 @@ void check_options(const std::string& command) {
 
 // Whether the lines stand in the file one after the other, however far they are indented.
 bool contains(const Lines& file, const Lines& excerpt) {
-  return !std::ranges::search(file, excerpt).empty();
+  return std::search(file.begin(), file.end(), excerpt.begin(), excerpt.end()) != file.end();
 }
 
 Lines lines_of(const fs::path& path) {
@@ -215,12 +215,13 @@ TEST_CASE("docs: a page that builds an example shows all of its lines") {
       {"docs/writing-a-model.md",
        {"examples/lenet/lenet.h", "examples/lenet/main.cpp", "examples/lenet/scaled_tanh.h"}},
       {"docs/writing-a-strategy.md", {"dist/local_sgd.h"}}};
-  for (const auto& [page, files] : examples) {
+  for (const auto& example : examples) {
+    const auto& page = example.first;  // not a structured binding: clang 14 cannot capture one
     std::set<std::string> shown;
     for (const CodeBlock& block : read_document(page).blocks)
       for (const std::string& line : block.lines)
         if (block.language == "cpp") shown.insert(trimmed(line));
-    for (const std::string& file : files)
+    for (const std::string& file : example.second)
       for (const std::string& line : lines_of(file)) {
         CAPTURE(page);
         CAPTURE(file);

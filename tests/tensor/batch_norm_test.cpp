@@ -203,12 +203,13 @@ TEST_CASE("batch norm: backward in all forms, overwriting and accumulating, for 
           const int possible = add ? wanted : wanted & ~2;
           ways.emplace(possible, accumulate & possible);
         }
-      for (const auto& [wanted, accumulate] : ways) {
+      for (const std::pair<int, int>& way : ways) {
+        const int wanted = way.first, accumulate = way.second;
         CAPTURE(wanted);
         CAPTURE(accumulate);
-        const auto make = [&, w = wanted, a = accumulate](int bit) {
-          if (!(w >> bit & 1)) return GradientInto{};
-          return GradientInto{old[bit].clone(), (a >> bit & 1) != 0};
+        const auto make = [&](int bit) {
+          if (!(wanted >> bit & 1)) return GradientInto{};
+          return GradientInto{old[bit].clone(), (accumulate >> bit & 1) != 0};
         };
         const ChannelNormGradients into{make(0), make(1), make(2), make(3)};
         device.backend().channel_norm_gradient(norm, x, add ? y : Tensor(), dy, {}, into);

@@ -219,14 +219,15 @@ TEST_CASE("pooling: means and their gradient") {
 TEST_CASE("pooling: means over any number of windows, as in PyTorch") {
   const Device device = cpu_device(2);
   for (const Dtype dtype : {Dtype::f32, Dtype::f64})
-    for (const auto& [h, w, p, q] : {std::array<std::int64_t, 4>{6, 6, 6, 6},
-                                     {1, 1, 6, 6},
-                                     {1, 3, 6, 6},
-                                     {5, 4, 6, 6},
-                                     {13, 7, 6, 6},
-                                     {12, 18, 6, 6},
-                                     {9, 7, 1, 1},
-                                     {37, 29, 5, 8}}) {
+    for (const auto& sides : {std::array<std::int64_t, 4>{6, 6, 6, 6},
+                              {1, 1, 6, 6},
+                              {1, 3, 6, 6},
+                              {5, 4, 6, 6},
+                              {13, 7, 6, 6},
+                              {12, 18, 6, 6},
+                              {9, 7, 1, 1},
+                              {37, 29, 5, 8}}) {
+      const std::int64_t h = sides[0], w = sides[1], p = sides[2], q = sides[3];
       CAPTURE(fmt::format("{} x {} to {} x {}", h, w, p, q));
       const Shape shape{3, h, w, 5}, pooled_shape{3, p, q, 5};
       const Tensor x = random_tensor(shape, 1, dtype, device);
