@@ -112,7 +112,7 @@ programs := $(addprefix $(BUILD)/,$(apps))
 objects := $(call object,$(lib_src) $(test_src) $(cuda_test_src) $(wildcard data/tools/*.cpp)) $(apps:%=$(BUILD)/obj/apps/%/main.o)
 
 # What does no mathematics is compiled quickly rather than for speed. An inline function that both
-# kinds of files use may be linked as compiled here, so one that must be fast belongs into a .cpp.
+# kinds of files use may be linked as compiled here, so one that must be fast belongs in a .cpp.
 quick := $(foreach folder,autograd/ops layers/models train speedup apps tests,$(BUILD)/obj/$(folder)/%.o)
 
 # ---- building ------------------------------------------------------------------------------------
