@@ -1,10 +1,13 @@
 #include "dist/transport/crash.h"
 
 #include <dlfcn.h>
+#include <poll.h>
 #include <signal.h>
 
 #include <iterator>
 #include <string_view>
+
+#include "dist/transport/hydra.h"
 
 namespace tandem {
 namespace {
@@ -21,7 +24,21 @@ const char* handling_library(int signal) {
   return where.dli_fname;
 }
 
+// Called by UCX before it logs a message; UCX's own handler ends the process if it is fatal. The
+// parameters after these differ between versions.
+int before_ucx_logs(const char*, unsigned, const char*, int level) {
+  constexpr int kFatal = 0, kGoOn = 1;
+  if (level == kFatal) ::poll(nullptr, 0, kFirstSpeaksMilliseconds);
+  return kGoOn;
+}
+
 }  // namespace
+
+void delay_fatal_errors_of_ucx() {
+  using Push = void (*)(int (*)(const char*, unsigned, const char*, int));
+  if (const auto push = reinterpret_cast<Push>(::dlsym(RTLD_DEFAULT, "ucs_log_push_handler")))
+    push(before_ucx_logs);
+}
 
 void take_signals_from_ucx() {
   for (const int signal : kSignals) {

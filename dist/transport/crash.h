@@ -1,4 +1,4 @@
-// Makes a process that crashes end at once.
+// Makes a process that crashes end at once, and one that UCX aborts wait for the cause's report.
 #pragma once
 
 #include <memory>
@@ -14,6 +14,14 @@ namespace tandem {
 //
 // Call it first in main(), even if the program will not use MPI.
 void take_signals_from_ucx();
+
+// When a rank dies, UCX aborts others that were reading its memory, and prints a backtrace for
+// each. After this call, UCX first waits for as long as the watchers do (hydra.h), so that the
+// watcher of the dead rank can report its death and end the job. A fatal error of another kind is
+// printed after that time.
+//
+// Call it after MPI_Init. It does nothing if this MPI does not use UCX.
+void delay_fatal_errors_of_ucx();
 
 // Restores the handlers of crash signals and of SIGHUP when it is destroyed. For use around
 // MPI_Init: Open MPI loads UCX there and installs its own handlers, which print a backtrace.

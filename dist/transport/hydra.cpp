@@ -26,10 +26,6 @@ namespace {
 // so this pause is long enough.
 constexpr int kReadMilliseconds = 200;
 
-// When a rank dies, MPI and UCX may end other ranks that were communicating with it. Their watchers
-// wait this long, so that the watcher of the first rank reports first.
-constexpr int kFirstSpeaksMilliseconds = 3000;
-
 // Lines that end a job with a status. MPI sends kAbort to Hydra. abort_hydra() sends kEndOfJob, so
 // that the watcher can tell the two apart; it passes kAbort on.
 constexpr std::string_view kAbort = "cmd=abort exitcode=", kEndOfJob = "cmd=end_of_job exitcode=";

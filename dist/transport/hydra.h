@@ -7,6 +7,10 @@
 
 namespace tandem {
 
+// When a rank dies, MPI and UCX may end other ranks that were communicating with it. UCX and their
+// watchers wait this long, so that the watcher of the first rank reports first.
+inline constexpr int kFirstSpeaksMilliseconds = 3000;
+
 // Call it first in main(), before starting threads. It returns in a child process, which is the
 // rank. The process that Hydra started becomes the rank's watcher. (A debugger must follow the
 // child.)

@@ -267,6 +267,7 @@ std::unique_ptr<Transport> open_mpi() {
     if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS)
       throw SystemError("MPI could not be started");
   }
+  delay_fatal_errors_of_ucx();
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   if (size == 1 && launch.size > 1)
