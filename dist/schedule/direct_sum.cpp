@@ -21,9 +21,27 @@ constexpr auto kPoll = std::chrono::microseconds(50);  // while a GPU computes
 
 }  // namespace
 
+std::size_t window_of(const StrategyContext& c, const std::vector<Slice>& slices,
+                      const SumCost& cost) {
+  constexpr double kWaitForCore_s = 8e-3;
+  std::int64_t largest = 0;
+  for (const Slice& slice : slices) largest = std::max(largest, slice.range.count);
+  const std::size_t slice = c.compressor.bytes(largest);
+  const std::size_t round_trip = 2 * c.communication.transport().latency_bytes();
+  if (!c.parameters.device().is_cpu()) return std::max(2 * slice, round_trip);
+
+  // The network carries this many slices while a thread waits; more than all are not needed.
+  const double most = static_cast<double>(slices.size());
+  const double slice_s = cost.b * static_cast<double>(largest) * sizeof(float);
+  const double carried = slice_s * most > kWaitForCore_s ? kWaitForCore_s / slice_s : most;
+  // For each byte of a sum, a rank sends 2(p-1)/p.
+  const double p = c.workers, sent = 2 * (p - 1) / p * static_cast<double>(slice);
+  return std::max({slice, round_trip, static_cast<std::size_t>(carried * sent)});
+}
+
 DirectSum::DirectSum(const StrategyContext& context, const std::vector<Slice>& slices,
-                     const Adders& adders)
-    : SliceSums(context), adders_(adders), self_(transport_.rank()) {
+                     const Adders& adders, std::size_t window)
+    : SliceSums(context), adders_(adders), self_(transport_.rank()), window_(window) {
   const auto expect = [&](int first, int count, Tag tag) {
     for (int rank = first; rank < first + count; ++rank)
       if (rank != self_) incoming_.push_back({.from = rank, .tag = tag});
@@ -58,9 +76,7 @@ DirectSum::DirectSum(const StrategyContext& context, const std::vector<Slice>& s
     for (Incoming& in : incoming_)
       if (!empty(parts_.back(), in.tag == Tag::push ? self_ : in.from))
         in.per_iteration += adders_.on_request ? 2 : 1;
-    window_ = std::max(window_, 2 * c_.compressor.bytes(slice.range.count));
   }
-  window_ = std::max(window_, 2 * transport_.latency_bytes());
   if (works())
     for (StageState& stage : stages_)
       stage.staging = make_staging(c_.parameters.device(), c_.compressor, stage.range.count,
@@ -322,17 +338,18 @@ void SumServer::serve(std::int64_t first, std::int64_t last) {
 
 void SumServer::listen() {
   Transport& transport = c_.communication.transport();
-  Request told = transport.receive(0, Tag::pull, std::as_writable_bytes(std::span(&count_, 1)));
+  Request told = transport.receive(0, Tag::pull, std::as_writable_bytes(std::span(&told_, 1)));
   transport.wait(told, Patience::while_others_work);
-  slices_.resize(count_);
+  slices_.resize(told_.slices);
   transport.receive_and_wait(0, Tag::pull, std::as_writable_bytes(std::span(slices_)));
-  sums_ = std::make_unique<DirectSum>(c_, slices_, adders_);
+  sums_ = std::make_unique<DirectSum>(c_, slices_, adders_, told_.window);
 }
 
-void SumServer::tell(Transport& transport, const Adders& adders, const std::vector<Slice>& slices) {
-  const std::uint64_t count = slices.size();
+void SumServer::tell(Transport& transport, const Adders& adders, const std::vector<Slice>& slices,
+                     std::size_t window) {
+  const Told told{slices.size(), window};
   for (int server = adders.first; server < adders.first + adders.count; ++server) {
-    transport.send_and_wait(server, Tag::pull, std::as_bytes(std::span(&count, 1)));
+    transport.send_and_wait(server, Tag::pull, std::as_bytes(std::span(&told, 1)));
     transport.send_and_wait(server, Tag::pull, std::as_bytes(std::span(slices)));
   }
 }

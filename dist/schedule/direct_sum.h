@@ -15,8 +15,7 @@
 // (dist/block.h).
 //
 // A message that has been handed to the NIC (network card) cannot be overtaken. So a rank has only
-// about two slices in flight (or over an emulated link what it carries in two latencies, if that is
-// more) and keeps the other messages in a queue, ordered by urgency.
+// a few bytes in flight (window_of), and keeps the other messages in a queue, ordered by urgency.
 //
 // On a GPU, the communication thread polls the events that say when gradients are ready. It cannot
 // sleep until one passes, because it must also wait for messages.
@@ -29,6 +28,7 @@
 #include <vector>
 
 #include "base/queue.h"
+#include "dist/schedule/merge.h"
 #include "dist/schedule/slices.h"
 #include "dist/strategy.h"
 #include "dist/transport/transport.h"
@@ -47,10 +47,18 @@ struct Adders {
   bool include(int rank) const { return rank >= first && rank < first + count; }
 };
 
+// How many bytes a rank should have in flight. On a GPU: two slices, or over an emulated link what
+// it carries in two latencies, if that is more. On a CPU, workers share cores, and a communication
+// thread that could send may have to wait some milliseconds for a core. The network must not be
+// idle then.
+std::size_t window_of(const StrategyContext& context, const std::vector<Slice>& slices,
+                      const SumCost& cost);
+
 class DirectSum : public SliceSums {
  public:
   // All workers and adders must be given the same slices.
-  DirectSum(const StrategyContext& context, const std::vector<Slice>& slices, const Adders& adders);
+  DirectSum(const StrategyContext& context, const std::vector<Slice>& slices, const Adders& adders,
+            std::size_t window);
 
   void begin(std::size_t stage, std::int64_t iteration, const EventPtr& ready) override;
 
@@ -141,7 +149,7 @@ class DirectSum : public SliceSums {
   std::vector<StageState> stages_;
   std::vector<Part> parts_;
   std::size_t largest_ = 0;  // bytes of a message
-  std::size_t window_ = 0;   // bytes that may be in flight
+  std::size_t window_;       // bytes that may be in flight
 
   BlockingQueue<Begun> begun_;  // by the compute thread
 
@@ -156,7 +164,7 @@ class DirectSum : public SliceSums {
 };
 
 // A server that only adds. The first iterations are d-sync's, which need no server. Then the first
-// worker tells the servers its slices.
+// worker tells the servers its slices and its window.
 class SumServer : public Server {
  public:
   SumServer(const StrategyContext& context, const Adders& adders) : c_(context), adders_(adders) {}
@@ -165,7 +173,8 @@ class SumServer : public Server {
   void visit(State&) override {}  // nothing is in flight between iterations
 
   // The first worker calls it on its communication thread.
-  static void tell(Transport& transport, const Adders& adders, const std::vector<Slice>& slices);
+  static void tell(Transport& transport, const Adders& adders, const std::vector<Slice>& slices,
+                   std::size_t window);
 
  private:
   void listen();
@@ -174,7 +183,10 @@ class SumServer : public Server {
   Adders adders_;
   std::int64_t step_ = 0;  // counts iterations from 1, since this object was made
   // What the first worker tells. Not in listen(): if the job fails there, MPI may still write it.
-  std::uint64_t count_ = 0;
+  struct Told {
+    std::uint64_t slices = 0, window = 0;
+  };
+  Told told_;
   std::vector<Slice> slices_;
   std::unique_ptr<DirectSum> sums_;
 };

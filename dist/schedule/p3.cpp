@@ -120,15 +120,19 @@ void P3::switch_to_slices() {
   const auto slices = propagation_.cut(c_, stages, used_, adders.count);
   plan_.first_iteration = t_ + 1;
   for (const Slice& slice : slices) plan_.elements.push_back(slice.range.count);
-  journeys_ = journeys_of(slices, measure_sum_cost(c_), via(c_.options), c_.workers, adders.count);
+  const SumCost cost = measure_sum_cost(c_);
+  journeys_ = journeys_of(slices, cost, via(c_.options), c_.workers, adders.count);
   if (!c_.parameters.device().is_cpu()) predict();
   whole_.reset();
-  if (via(c_.options) == Via::ring)
+  if (via(c_.options) == Via::ring) {
     sums_ = std::make_unique<RingSums>(c_, slices);
-  else
-    sums_ = std::make_unique<DirectSum>(c_, slices, adders);
-  if (via(c_.options) == Via::servers && c_.communication.transport().rank() == 0)
-    c_.communication.call([&] { SumServer::tell(c_.communication.transport(), adders, slices); });
+    return;
+  }
+  const std::size_t window = window_of(c_, slices, cost);
+  sums_ = std::make_unique<DirectSum>(c_, slices, adders, window);
+  Transport& transport = c_.communication.transport();
+  if (via(c_.options) == Via::servers && transport.rank() == 0)
+    c_.communication.call([&] { SumServer::tell(transport, adders, slices, window); });
 }
 
 // All workers must make this call.

@@ -103,7 +103,13 @@ void check_overtaking(const MakeSums& make_sums) {
 
 TEST_CASE("p3: an urgent stage overtakes one that was begun before it") {
   check_overtaking([](const StrategyContext& context, const std::vector<Slice>& slices) {
-    return std::make_unique<DirectSum>(context, slices, Adders{.count = 2});
+    const std::size_t slice = kBlock * sizeof(float), all = slices.size() * slice;
+    CHECK(window_of(context, slices, {.b = 5e-6}) == slice);
+    CHECK(window_of(context, slices, {.b = 0}) == all);
+    const std::size_t window = window_of(context, slices, {.b = 5e-7});  // of this link
+    CHECK(window > slice);
+    CHECK(window < 2 * slice);  // it carries a slice in 4.1 ms
+    return std::make_unique<DirectSum>(context, slices, Adders{.count = 2}, window);
   });
 }
 
