@@ -28,7 +28,8 @@ const char* handling_library(int signal) {
 // parameters after these differ between versions.
 int before_ucx_logs(const char*, unsigned, const char*, int level) {
   constexpr int kFatal = 0, kGoOn = 1;
-  if (level == kFatal) ::poll(nullptr, 0, kFirstSpeaksMilliseconds);
+  // Longer than the watcher of the dead rank waits, so that it can end the job before.
+  if (level == kFatal) ::poll(nullptr, 0, kFirstSpeaksMilliseconds + 1000);
   return kGoOn;
 }
 

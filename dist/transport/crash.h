@@ -16,9 +16,8 @@ namespace tandem {
 void take_signals_from_ucx();
 
 // When a rank dies, UCX aborts others that were reading its memory, and prints a backtrace for
-// each. After this call, UCX first waits for as long as the watchers do (hydra.h), so that the
-// watcher of the dead rank can report its death and end the job. A fatal error of another kind is
-// printed after that time.
+// each. After this call, UCX first waits, so that the watcher of the dead rank (hydra.h) can report
+// its death and end the job. Other fatal errors that UCX logs are printed after that time, too.
 //
 // Call it after MPI_Init. It does nothing if this MPI does not use UCX.
 void delay_fatal_errors_of_ucx();

@@ -7,8 +7,9 @@
 
 namespace tandem {
 
-// When a rank dies, MPI and UCX may end other ranks that were communicating with it. UCX and their
-// watchers wait this long, so that the watcher of the first rank reports first.
+// When a rank dies, MPI and UCX may end other ranks that were communicating with it. Their
+// watchers wait this long, and UCX longer (crash.h), so that the watcher of the first rank reports
+// first.
 inline constexpr int kFirstSpeaksMilliseconds = 3000;
 
 // Call it first in main(), before starting threads. It returns in a child process, which is the
