@@ -34,9 +34,10 @@ std::size_t window_of(const StrategyContext& c, const std::vector<Slice>& slices
   const double most = static_cast<double>(slices.size());
   const double slice_s = cost.b * static_cast<double>(largest) * sizeof(float);
   const double carried = slice_s * most > kWaitForCore_s ? kWaitForCore_s / slice_s : most;
-  // For each byte of a sum, a rank sends 2(p-1)/p.
-  const double p = c.workers, sent = 2 * (p - 1) / p * static_cast<double>(slice);
-  return std::max({slice, round_trip, static_cast<std::size_t>(carried * sent)});
+  // In the sums whose cost was measured, a rank sends 2(p-1)/p bytes for each byte.
+  const double p = c.workers, sent = p > 1 ? 2 * (p - 1) / p : 1;
+  return std::max(
+      {slice, round_trip, static_cast<std::size_t>(carried * sent * static_cast<double>(slice))});
 }
 
 DirectSum::DirectSum(const StrategyContext& context, const std::vector<Slice>& slices,
@@ -77,6 +78,7 @@ DirectSum::DirectSum(const StrategyContext& context, const std::vector<Slice>& s
       if (!empty(parts_.back(), in.tag == Tag::push ? self_ : in.from))
         in.per_iteration += adders_.on_request ? 2 : 1;
   }
+  window_ = std::max(window_, 2 * largest_);  // while one message travels, the next is prepared
   if (works())
     for (StageState& stage : stages_)
       stage.staging = make_staging(c_.parameters.device(), c_.compressor, stage.range.count,

@@ -14,8 +14,8 @@
 // has the same bits as on the ring, because the values of a block are added in the same order
 // (dist/block.h).
 //
-// A message that has been handed to the NIC (network card) cannot be overtaken. So a rank has only
-// a few bytes in flight (window_of), and keeps the other messages in a queue, ordered by urgency.
+// A message that has been handed to the NIC (network card) cannot be overtaken. So a rank limits
+// the bytes in flight (window_of) and keeps the other messages in a queue, ordered by urgency.
 //
 // On a GPU, the communication thread polls the events that say when gradients are ready. It cannot
 // sleep until one passes, because it must also wait for messages.
@@ -47,10 +47,10 @@ struct Adders {
   bool include(int rank) const { return rank >= first && rank < first + count; }
 };
 
-// How many bytes a rank should have in flight. On a GPU: two slices, or over an emulated link what
-// it carries in two latencies, if that is more. On a CPU, workers share cores, and a communication
-// thread that could send may have to wait some milliseconds for a core. The network must not be
-// idle then.
+// How many bytes a rank should have in flight. On a GPU: two slices. On a CPU: what the network
+// carries in 8 ms, and at least a slice. Workers share cores there, so a communication thread that
+// could send may have to wait for a core, and the network must not be idle meanwhile. In both cases
+// at least what an emulated link carries in two latencies.
 std::size_t window_of(const StrategyContext& context, const std::vector<Slice>& slices,
                       const SumCost& cost);
 
@@ -160,7 +160,7 @@ class DirectSum : public SliceSums {
   std::int64_t messages_ = 0;  // the number of the next message
   std::size_t in_flight_ = 0;  // bytes
   std::deque<InTransit> sends_;
-  std::deque<Incoming> incoming_;
+  std::deque<Incoming> incoming_;  // last: a send may last until its receive is destroyed
 };
 
 // A server that only adds. The first iterations are d-sync's, which need no server. Then the first
