@@ -71,7 +71,7 @@ class Overlap : public Strategy {
 
   StageTimes times_;
   // Of the measured iterations with one bucket.
-  double backward_s_ = 0;  // with a bucket per stage, backward takes longer; 0: it does not
+  double backward_s_ = 0;  // when backward ends; 0 on a GPU, where sending does not slow it down
   double update_s_ = 0;
   bool planned_ = false;
   CommunicationPlan plan_;

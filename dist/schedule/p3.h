@@ -68,8 +68,8 @@ class P3 : public Strategy {
   Propagation propagation_;
   std::int64_t t_ = 0, step_ = 0;  // step_ counts from 1, since this object was made
 
-  // The first iterations are d-sync's. They show when, and in which order, parameters are used and
-  // become ready. On a CPU, the times are those of the next three, in which slices are sent and
+  // The first iterations are d-sync's. They show in which order parameters are used and become
+  // ready, and on a GPU also when. On a CPU, the next three show when: slices are sent in them, and
   // slow computation down.
   std::unique_ptr<GradientSum> whole_;
   std::vector<const Parameter*> used_;
