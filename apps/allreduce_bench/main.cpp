@@ -156,7 +156,7 @@ class Bench {
     values_.resize(static_cast<std::size_t>(bytes) / sizeof(float));
     for (std::size_t i = 0; i < values_.size(); ++i)
       values_[i] = element(static_cast<std::int64_t>(i), transport_.rank());
-    barrier(transport_, ranks_);
+    start_together(transport_, ranks_);
     const auto begin = Clock::now();
     f();
     std::vector<double> all(static_cast<std::size_t>(ranks_));

@@ -22,7 +22,7 @@ double time_of_sum(const StrategyContext& c, GradientSum& sum, const Tensor& val
   for (int round = 0; round < kRounds && all < kEnough; ++round) {
     Gradient gradient{0, values, c.parameters.device().backend().record_event()};
     if (gradient.ready) gradient.ready->wait();
-    communication.call([&] { barrier(communication.transport(), c.workers); });
+    communication.call([&] { start_together(communication.transport(), c.workers); });
     const auto begin = Clock::now();
     sum.begin(gradient);
     communication.call([&] { sum(gradient); });

@@ -21,6 +21,20 @@ void sum_over_ranks(Transport& transport, int ranks, std::span<double> values) {
 
 void barrier(Transport& transport, int ranks) { sum_over_ranks(transport, ranks, {}); }
 
+void start_together(Transport& transport, int ranks) {
+  // All ranks hear from all others. The first time, a rank that arrives last leaves at once, and
+  // the others one latency later. The second time, all wait for one of those.
+  for (int round = 0; round < 2; ++round) {
+    std::vector<Request> requests;
+    for (int rank = 0; rank < ranks; ++rank) {
+      if (rank == transport.rank()) continue;
+      requests.push_back(transport.receive(rank, Tag::control, {}));
+      requests.push_back(transport.send(rank, Tag::control, {}));
+    }
+    for (Request& request : requests) transport.wait(request);
+  }
+}
+
 void wait_for_all(Transport& transport) {
   const auto wait = [&](Request request) { transport.wait(request, Patience::while_others_work); };
   if (transport.rank() != 0) {

@@ -1,6 +1,6 @@
 // Collective operations for occasional use: totals, results, barriers. They are simple rather than
-// fast: everything goes through rank 0. Ranks 0 … ranks-1 take part, and all of them must make the
-// call.
+// fast: nearly everything goes through rank 0. Ranks 0 … ranks-1 take part, and all of them must
+// make the call.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +15,10 @@ namespace tandem {
 void sum_over_ranks(Transport& transport, int ranks, std::span<double> values);
 
 void barrier(Transport& transport, int ranks);
+
+// A barrier that all ranks leave at nearly the same time, for measurements. Rank 0 leaves the usual
+// one a latency before the others. (Of two ranks, one may still leave a latency before the other.)
+void start_together(Transport& transport, int ranks);
 
 // A barrier for the end of a job, on all ranks. The stall timeout does not run while another rank
 // works: a rank may still be writing files, or waiting for a reader of its output.

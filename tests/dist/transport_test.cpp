@@ -214,3 +214,12 @@ TEST_CASE("link: neither direction of a NIC exceeds its rate") {
           for (int i = 1; i < 4; ++i) send(t, i);
         }) >= 0.03115);
 }
+
+TEST_CASE("link: ranks that start together hear from all others that they are ready to") {
+  const auto body = [](Transport& t) {
+    const auto begin = Clock::now();
+    start_together(t, 4);
+    CHECK(seconds_between(begin, Clock::now()) >= 2 * 20e-3);  // rank 0 leaves barrier() after one
+  };
+  on_ranks(4, body, parse_link("1gbit/20ms"));
+}
