@@ -113,7 +113,7 @@ Pipelining linear_pipelining(const BlockRange& range, int ranks, std::size_t blo
   const std::int64_t longest = std::min(per_share * kBlock, range.count);
   const std::int64_t segment =
       (2 * (ranks - 1) * range.count / ranks - longest) / std::max(1, 2 * ranks - 3);
-  const std::int64_t length = std::max(unit, parts(segment, unit) * unit);
+  const std::int64_t length = std::max(unit, (segment + unit / 2) / unit * unit);  // nearest
   return {.segment = length, .in_part = std::max<std::int64_t>(1, parts(longest, length))};
 }
 
