@@ -1,6 +1,11 @@
 #include "dist/transport/collectives.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <ranges>
+#include <thread>
+
+#include "base/clock.h"
 
 namespace tandem {
 
@@ -21,18 +26,34 @@ void sum_over_ranks(Transport& transport, int ranks, std::span<double> values) {
 
 void barrier(Transport& transport, int ranks) { sum_over_ranks(transport, ranks, {}); }
 
-void start_together(Transport& transport, int ranks) {
-  // All ranks hear from all others. The first time, a rank that arrives last leaves at once, and
-  // the others one latency later. The second time, all wait for one of those.
-  for (int round = 0; round < 2; ++round) {
-    std::vector<Request> requests;
-    for (int rank = 0; rank < ranks; ++rank) {
-      if (rank == transport.rank()) continue;
-      requests.push_back(transport.receive(rank, Tag::control, {}));
-      requests.push_back(transport.send(rank, Tag::control, {}));
-    }
-    for (Request& request : requests) transport.wait(request);
+namespace {
+
+// Sends a value to all other ranks and returns theirs.
+std::vector<double> exchange(Transport& transport, int ranks, double own) {
+  const auto bytes_of = [](double& value) { return std::as_writable_bytes(std::span(&value, 1)); };
+  std::vector<double> values(static_cast<std::size_t>(ranks), own);
+  std::vector<Request> requests;
+  for (int rank = 0; rank < ranks; ++rank) {
+    if (rank == transport.rank()) continue;
+    requests.push_back(
+        transport.receive(rank, Tag::control, bytes_of(values[static_cast<std::size_t>(rank)])));
+    requests.push_back(transport.send(rank, Tag::control, bytes_of(own)));
   }
+  for (Request& request : requests) transport.wait(request);
+  return values;
+}
+
+}  // namespace
+
+void start_together(Transport& transport, int ranks) {
+  // All ranks learn when the last one came and how long a message took at most, so they agree on a
+  // time when all of them are here.
+  const auto now = [] { return seconds_of(Clock::now().time_since_epoch()); };
+  const double last = std::ranges::max(exchange(transport, ranks, now()));
+  const double took = std::ranges::max(exchange(transport, ranks, now() - last));
+  const auto shares_clock = [&](int rank) { return transport.node(rank) == transport.node(0); };
+  if (!std::ranges::all_of(std::views::iota(0, ranks), shares_clock)) return;
+  while (now() < last + 3 * took) std::this_thread::yield();
 }
 
 void wait_for_all(Transport& transport) {

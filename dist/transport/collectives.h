@@ -16,8 +16,9 @@ void sum_over_ranks(Transport& transport, int ranks, std::span<double> values);
 
 void barrier(Transport& transport, int ranks);
 
-// A barrier that all ranks leave at nearly the same time, for measurements. Rank 0 leaves the usual
-// one a latency before the others. (Of two ranks, one may still leave a latency before the other.)
+// A barrier that all ranks leave at the same time, for measurements. (Rank 0 leaves the usual one a
+// latency before the others.) Ranks on several machines have no common clock, and one may leave a
+// latency before the others.
 void start_together(Transport& transport, int ranks);
 
 // A barrier for the end of a job, on all ranks. The stall timeout does not run while another rank
