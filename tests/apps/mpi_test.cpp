@@ -143,6 +143,11 @@ ProgramResult disturb_rank_2(const std::string& mark, int signal, const Words& a
   return job.end();
 }
 
+// Whether the text begins with what a program says. Open MPI's own words may come before it.
+bool begins(const std::string& text, const std::string& words) {
+  return kHasOpenMpi ? text.find(words) != std::string::npos : text.starts_with(words);
+}
+
 std::ptrdiff_t lines_of(const std::string& text) {
   return std::count(text.begin(), text.end(), '\n');
 }
@@ -230,8 +235,8 @@ TEST_CASE("mpi: ranks that disagree do not train" * doctest::skip(!kHasMpi)) {
   CHECK(refusal({}, {"--dataset", "cifar10"}, "cifar_cnn") ==
         differs("the program", "cifar_cnn", "mnist_mlp"));
   // What one rank refuses, or does not come to, ends the others, too.
-  CHECK(refusal({}, {"--lr", "-1"}).starts_with("mnist_mlp: rank 2: --lr: must be "));
-  CHECK(refusal({"--lr", "-1"}, {}).starts_with("mnist_mlp: --lr: must be "));
+  CHECK(begins(refusal({}, {"--lr", "-1"}), "mnist_mlp: rank 2: --lr: must be "));
+  CHECK(begins(refusal({"--lr", "-1"}, {}), "mnist_mlp: --lr: must be "));
   CHECK(refusal({}, {"--help"}) ==
         "mnist_mlp: rank 2 and rank 0 were not started with the same program and options");
 }
@@ -258,7 +263,8 @@ TEST_CASE("mpi: ranks with different weights or data do not train" * doctest::sk
 
   const ProgramResult data = run({"--data", folder / "a"}, {"--data", folder / "c"});
   CHECK(data.status == 2);
-  CHECK(data.err.starts_with(
+  CHECK(begins(
+      data.err,
       "mnist_mlp: rank 1 has different data from rank 0: the number of training images is 100, not "
       "200; all ranks need the same data\n"));
   // As many images, but one label is another one.
@@ -272,7 +278,8 @@ TEST_CASE("mpi: ranks with different weights or data do not train" * doctest::sk
   const ProgramResult weights =
       run({"--data", folder / "a", "--load", folder / "weights"}, {"--data", folder / "a"});
   CHECK(weights.status == 2);
-  CHECK(weights.err.starts_with(
+  CHECK(begins(
+      weights.err,
       "mnist_mlp: the weights of rank 1 differ from those of rank 0 before training, first in "
       "0.weight"));
 }
@@ -481,7 +488,7 @@ TEST_CASE("mpi: rank 0 reads and writes the plan, and a plan that does not fit e
     write_bytes(plan, text.dump());
     const ProgramResult r = run_mpi(ranks, "mnist_mlp", with_plan);
     CHECK(r.status == 2);
-    CHECK(r.err.starts_with("mnist_mlp: --plan: "));
+    CHECK(begins(r.err, "mnist_mlp: --plan: "));
     CHECK(r.err.find("mnist_mlp: ", 1) == std::string::npos);
     return r.err.substr(0, r.err.find('\n'));
   };
