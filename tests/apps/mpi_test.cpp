@@ -143,9 +143,9 @@ ProgramResult disturb_rank_2(const std::string& mark, int signal, const Words& a
   return job.end();
 }
 
-// Whether the text begins with what a program says. Open MPI's own words may come before it.
+// Whether the text begins with these words of a program. Lines of Open MPI's own may come before.
 bool begins(const std::string& text, const std::string& words) {
-  return kHasOpenMpi ? text.find(words) != std::string::npos : text.starts_with(words);
+  return text.starts_with(words) || (kHasOpenMpi && text.find('\n' + words) != std::string::npos);
 }
 
 std::ptrdiff_t lines_of(const std::string& text) {
