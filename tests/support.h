@@ -25,21 +25,15 @@ using Function = std::function<Var(Tape& tape, const std::vector<Var>& inputs)>;
 void check_gradients(const std::vector<Shape>& inputs, const Function& f, double tolerance = 1e-7);
 
 // With sanitizers, code is many times slower and has its own malloc.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-inline constexpr bool kSanitized =
-    __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-inline constexpr bool kSanitized = false;
-#endif
-
 #if defined(__SANITIZE_THREAD__)
-inline constexpr bool kThreadSanitizer = true;
+inline constexpr bool kThreadSanitizer = true, kSanitized = true;
+#elif defined(__SANITIZE_ADDRESS__)
+inline constexpr bool kThreadSanitizer = false, kSanitized = true;
 #elif defined(__has_feature)
 inline constexpr bool kThreadSanitizer = __has_feature(thread_sanitizer);
+inline constexpr bool kSanitized = kThreadSanitizer || __has_feature(address_sanitizer);
 #else
-inline constexpr bool kThreadSanitizer = false;
+inline constexpr bool kThreadSanitizer = false, kSanitized = false;
 #endif
 
 // A folder of its own that goes away at the end of the test.
