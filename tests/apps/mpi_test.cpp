@@ -34,6 +34,18 @@ Words under_mpiexec(int ranks, const std::string& program, const Words& argument
   return words;
 }
 
+// Leaves out what Open MPI itself says, between two lines of dashes. It comes before the program's
+// own words or after them.
+ProgramResult without_notices(ProgramResult r) {
+  const std::string dashes = std::string(74, '-') + '\n';
+  for (std::size_t begin; (begin = r.err.find(dashes)) != std::string::npos;) {
+    const std::size_t end = r.err.find(dashes, begin + dashes.size());
+    if (end == std::string::npos) break;
+    r.err.erase(begin, end + dashes.size() - begin);
+  }
+  return r;
+}
+
 // One rank after the other, each with arguments of its own.
 ProgramResult run_mpi(const std::vector<std::pair<std::string, std::vector<std::string>>>& ranks) {
   Words words;
@@ -44,11 +56,11 @@ ProgramResult run_mpi(const std::vector<std::pair<std::string, std::vector<std::
     // The launcher and its own options are there once.
     words.insert(words.end(), first ? one.begin() : std::ranges::find(one, "-n"), one.end());
   }
-  return Process(words).wait();
+  return without_notices(Process(words).wait());
 }
 
 ProgramResult run_mpi(int ranks, const std::string& program, const Words& arguments) {
-  return Process(under_mpiexec(ranks, program, arguments)).wait();
+  return without_notices(Process(under_mpiexec(ranks, program, arguments)).wait());
 }
 
 Words operator+(Words a, const Words& b) {
@@ -143,11 +155,6 @@ ProgramResult disturb_rank_2(const std::string& mark, int signal, const Words& a
   return job.end();
 }
 
-// Whether the text begins with these words of a program. Lines of Open MPI's own may come before.
-bool begins(const std::string& text, const std::string& words) {
-  return text.starts_with(words) || (kHasOpenMpi && text.find('\n' + words) != std::string::npos);
-}
-
 std::ptrdiff_t lines_of(const std::string& text) {
   return std::count(text.begin(), text.end(), '\n');
 }
@@ -235,8 +242,8 @@ TEST_CASE("mpi: ranks that disagree do not train" * doctest::skip(!kHasMpi)) {
   CHECK(refusal({}, {"--dataset", "cifar10"}, "cifar_cnn") ==
         differs("the program", "cifar_cnn", "mnist_mlp"));
   // What one rank refuses, or does not come to, ends the others, too.
-  CHECK(begins(refusal({}, {"--lr", "-1"}), "mnist_mlp: rank 2: --lr: must be "));
-  CHECK(begins(refusal({"--lr", "-1"}, {}), "mnist_mlp: --lr: must be "));
+  CHECK(refusal({}, {"--lr", "-1"}).starts_with("mnist_mlp: rank 2: --lr: must be "));
+  CHECK(refusal({"--lr", "-1"}, {}).starts_with("mnist_mlp: --lr: must be "));
   CHECK(refusal({}, {"--help"}) ==
         "mnist_mlp: rank 2 and rank 0 were not started with the same program and options");
 }
@@ -263,8 +270,7 @@ TEST_CASE("mpi: ranks with different weights or data do not train" * doctest::sk
 
   const ProgramResult data = run({"--data", folder / "a"}, {"--data", folder / "c"});
   CHECK(data.status == 2);
-  CHECK(begins(
-      data.err,
+  CHECK(data.err.starts_with(
       "mnist_mlp: rank 1 has different data from rank 0: the number of training images is 100, not "
       "200; all ranks need the same data\n"));
   // As many images, but one label is another one.
@@ -278,8 +284,7 @@ TEST_CASE("mpi: ranks with different weights or data do not train" * doctest::sk
   const ProgramResult weights =
       run({"--data", folder / "a", "--load", folder / "weights"}, {"--data", folder / "a"});
   CHECK(weights.status == 2);
-  CHECK(begins(
-      weights.err,
+  CHECK(weights.err.starts_with(
       "mnist_mlp: the weights of rank 1 differ from those of rank 0 before training, first in "
       "0.weight"));
 }
@@ -488,7 +493,7 @@ TEST_CASE("mpi: rank 0 reads and writes the plan, and a plan that does not fit e
     write_bytes(plan, text.dump());
     const ProgramResult r = run_mpi(ranks, "mnist_mlp", with_plan);
     CHECK(r.status == 2);
-    CHECK(begins(r.err, "mnist_mlp: --plan: "));
+    CHECK(r.err.starts_with("mnist_mlp: --plan: "));
     CHECK(r.err.find("mnist_mlp: ", 1) == std::string::npos);
     return r.err.substr(0, r.err.find('\n'));
   };
