@@ -12,7 +12,7 @@ class Event {
   enum class Timing { off, on };
 
   virtual ~Event() = default;
-  virtual void wait() const = 0;  // the calling thread sleeps until it has passed
+  virtual void wait() const = 0;  // until it has passed
   virtual bool passed() const = 0;
   // Seconds from an earlier event of the same device to this one. Both must have passed and been
   // recorded with Timing::on.

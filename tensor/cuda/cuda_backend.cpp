@@ -119,7 +119,7 @@ class CudaBackend : public Backend {
   }
   std::unique_ptr<Staging> make_staging(Packing packing, std::int64_t count,
                                         std::int64_t block) override {
-    return std::make_unique<cuda::CudaStaging>(context_, packing, count, block);
+    return std::make_unique<cuda::CudaStaging>(context_, copy_streams_, packing, count, block);
   }
   std::unique_ptr<Feed> make_feed(const ByteScale& scale) override {
     return std::make_unique<cuda::CudaFeed>(context_, scale);
@@ -362,6 +362,7 @@ class CudaBackend : public Backend {
   cuda::Convolutions convolutions_;
   Context side_;  // a second stream, for work in parallel
   cuda::Products side_products_;
+  cuda::CopyStreams copy_streams_;
   cuda::CudaEvent forked_, joined_;
   std::shared_ptr<cuda::EventPool> events_ = std::make_shared<cuda::EventPool>();
   bool recording_ = false, has_recorded_ = false;
@@ -371,8 +372,9 @@ class CudaBackend : public Backend {
 
 // Streams share the GPU's hardware queues, eight per process by default. Work in a shared queue
 // runs in the order in which it was queued, so a gradient would wait for computation. One worker
-// has five to seven streams and gets 16 queues; several workers get the maximum. More than needed
-// would hurt, because all processes on a GPU share them. A value that the user has set is kept.
+// has five streams, and one for each large message, and gets 16 queues; several workers get the
+// maximum. More than needed would hurt, because all processes on a GPU share them. A value that the
+// user has set is kept.
 void expect_cuda_workers(int workers) {
   ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", workers > 1 ? "32" : "16", 0);
 }

@@ -11,13 +11,11 @@ constexpr std::size_t kAhead = 4;            // copies queued ahead
 }  // namespace
 
 // High priority, so that these short kernels run before the long ones of the computation.
-CudaStaging::Stream CudaStaging::make_stream() {
+CopyStream::CopyStream() {
   int least = 0, greatest = 0;
   check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "querying stream priorities");
-  cudaStream_t stream = nullptr;
-  check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest),
+  check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, greatest),
         "creating a stream");
-  return Stream(stream);
 }
 
 template <class T>
@@ -35,17 +33,21 @@ std::unique_ptr<T[], CudaStaging::FreeDevice> CudaStaging::on_device(std::size_t
   return std::unique_ptr<T[], FreeDevice>(static_cast<T*>(memory));
 }
 
-CudaStaging::CudaStaging(const Context& context, Packing packing, std::int64_t count,
-                         std::int64_t block)
+CudaStaging::CudaStaging(const Context& context, const CopyStreams& streams, Packing packing,
+                         std::int64_t count, std::int64_t block)
     : context_(context),
       packing_(packing),
       count_(count),
       block_(block),
-      out_(make_stream()),
-      back_(make_stream()),
+      out_(streams.out),
+      back_(streams.back),
       not_finite_(pinned<int>(1)) {
   const std::int64_t blocks = (count + block - 1) / block;
   const std::size_t bytes = packed_bytes(packing, blocks * block, block);
+  if (bytes > kCopyBytes * kAhead) {
+    own_out_ = std::make_unique<CopyStream>();
+    out_ = *own_out_;
+  }
   packed_ = on_device<std::byte>(bytes);
   host_ = pinned<std::byte>(bytes);
   order_ = on_device<std::int32_t>(static_cast<std::size_t>(blocks));
@@ -53,8 +55,8 @@ CudaStaging::CudaStaging(const Context& context, Packing packing, std::int64_t c
 
 CudaStaging::~CudaStaging() {
   cudaSetDevice(context_.device);
-  cudaStreamSynchronize(out_.get());
-  cudaStreamSynchronize(back_.get());
+  cudaStreamSynchronize(out_);
+  cudaStreamSynchronize(back_);
 }
 
 void CudaStaging::begin(const Tensor& values, const EventPtr& ready,
@@ -72,19 +74,21 @@ void CudaStaging::begin(const Tensor& values, const EventPtr& ready,
     for (std::size_t i = groups_[g].first; i < groups_[g].last; ++i)
       groups_[g].to_put += segments_[i].count > 0;
   }
-  CudaEvent::let_wait(out_.get(), ready);
-  CudaEvent::let_wait(back_.get(), ready);
   if (fill == Fill::by_host) {
+    CudaEvent::let_wait(back_, ready);
     if (last_) last_->wait();  // the caller may write host memory at once
     return;
   }
-  CudaEvent::let_wait(out_.get(), last_);
+  CudaEvent::let_wait(out_, ready);
+  CudaEvent::let_wait(out_, last_);
   pack();
-  copy_to_host(kAhead);
+  copy_to_host(own_out_ ? kAhead : used_);
 }
 
-// Needed only if the segments change. Waits until no kernel reads the old order.
+// Needed only if the segments change. Waits until no kernel reads the old order, if there is one.
+// Otherwise it does not wait for out_, on which other stagings may wait for their values.
 void CudaStaging::lay_out(const std::vector<Segment>& segments) {
+  const bool has_old = !segments_.empty();
   segments_ = segments;
   places_ = places_of(segments, packing_, block_);
   group_of_.assign(segments.size(), 0);
@@ -105,13 +109,12 @@ void CudaStaging::lay_out(const std::vector<Segment>& segments) {
   }
   require(std::ssize(order) == (count_ + block_ - 1) / block_,
           "segments cover {} blocks, but there are {} values", order.size(), count_);
-  check(cudaStreamSynchronize(out_.get()), "waiting for the GPU");
-  check(cudaStreamSynchronize(back_.get()), "waiting for the GPU");
+  if (has_old) check(cudaStreamSynchronize(out_), "waiting for the GPU");
   // Not cudaMemcpy, which may return before the GPU has the bytes. These streams would not wait.
   check(cudaMemcpyAsync(order_.get(), order.data(), order.size() * sizeof(std::int32_t),
-                        cudaMemcpyHostToDevice, out_.get()),
+                        cudaMemcpyHostToDevice, back_),
         "copying the order of blocks");
-  check(cudaStreamSynchronize(out_.get()), "copying the order of blocks");
+  check(cudaStreamSynchronize(back_), "copying the order of blocks");
 }
 
 void CudaStaging::copy_to_host(std::size_t groups) {
@@ -120,9 +123,9 @@ void CudaStaging::copy_to_host(std::size_t groups) {
     const std::size_t first = places_[group.first], bytes = places_[group.last] - first;
     if (bytes > 0)
       check(cudaMemcpyAsync(host_.get() + first, packed_.get() + first, bytes,
-                            cudaMemcpyDeviceToHost, out_.get()),
+                            cudaMemcpyDeviceToHost, out_),
             "copying segments to the host");
-    group.arrived.record(out_.get());
+    group.arrived.record(out_);
   }
 }
 
@@ -138,7 +141,7 @@ void CudaStaging::copy_back(const Group& group) {
       bytes = places_[end] - places_[begin] + packed(end).bytes;
     }
     check(cudaMemcpyAsync(packed_.get() + places_[begin], from_[begin], bytes,
-                          cudaMemcpyHostToDevice, back_.get()),
+                          cudaMemcpyHostToDevice, back_),
           "copying segments to the GPU");
   }
 }
@@ -161,7 +164,7 @@ void CudaStaging::pack() {
       pack_quant8(on, values, packed_.get(), blocks(), not_finite);
       break;
   }
-  packed_all_.record(out_.get());
+  packed_all_.record(out_);
 }
 
 bool CudaStaging::finite() {
@@ -172,10 +175,9 @@ bool CudaStaging::finite() {
 
 std::vector<float> CudaStaging::values() {
   std::vector<float> all(static_cast<std::size_t>(count_));
-  check(cudaMemcpyAsync(all.data(), values_.raw(), values_.bytes(), cudaMemcpyDeviceToHost,
-                        out_.get()),
+  check(cudaMemcpyAsync(all.data(), values_.raw(), values_.bytes(), cudaMemcpyDeviceToHost, out_),
         "copying values to the host");
-  check(cudaStreamSynchronize(out_.get()), "copying values to the host");
+  check(cudaStreamSynchronize(out_), "copying values to the host");
   return all;
 }
 
@@ -202,7 +204,7 @@ void CudaStaging::put(std::size_t segment, const ConstPieces& bytes) {
 
 void CudaStaging::settle() {
   if (!from_elsewhere_) return;
-  settled_.record(back_.get());
+  settled_.record(back_);
   settled_.wait();
   from_elsewhere_ = false;
 }
@@ -210,7 +212,7 @@ void CudaStaging::settle() {
 EventPtr CudaStaging::finish() {
   if (put_) unpack();
   const auto event = events_->take(Event::Timing::off);  // the last one may still be in use
-  event->record(back_.get());
+  event->record(back_);
   last_ = event;
   values_ = Tensor();
   return event;
@@ -237,8 +239,8 @@ BlockOrder CudaStaging::blocks() const {
 }
 
 // Without scratch memory: packing needs none, and the computation uses the context's.
-Queue CudaStaging::queue(const Stream& stream) const {
-  return {.stream = stream.get(), .multiprocessors = context_.queue.multiprocessors};
+Queue CudaStaging::queue(cudaStream_t stream) const {
+  return {.stream = stream, .multiprocessors = context_.queue.multiprocessors};
 }
 
 }  // namespace tandem::cuda

@@ -1,18 +1,23 @@
 // Moves gradients and weights between a GPU and pinned host memory while the GPU computes. One
-// stream packs and copies to the host, another copies back and unpacks.
+// stream packs and copies to the host, another copies back and unpacks. A GPU has few hardware
+// queues, and streams in one queue wait for each other, so all stagings of a worker share the two
+// streams. Work on a shared stream runs in order, so it should be queued in the order in which it
+// can run: begin() is called as values become ready, and put() as sums arrive.
 //
 // One kernel packs all values, and one unpacks them. Each takes far less time than the copy, and
 // one kernel is quick to queue. On the GPU and on the host, packed blocks lie in the order in which
 // the host needs them, so every segment is contiguous. Adjacent segments are copied in groups,
 // because queueing a copy takes as long as copying about 100 KB.
 //
-// Only a few copies to the host are queued ahead. A GPU makes copies in the order of queueing. If
-// several workers share it, one that queued all of its copies would delay the first segments of the
-// others.
+// A GPU makes copies in the order of queueing. If several workers share it, one that queued 100 MB
+// of copies would delay the first segments of the others. So a large staging (more than 16 MB)
+// queues only a few copies to the host ahead. On the shared stream, the later ones would wait for
+// values of other stagings that are not ready yet, so it packs and copies on a stream of its own.
 //
 // These rules order all accesses to memory:
 //   - Values: packing reads them after `ready`. Unpacking writes them after the last copy back, so
-//     the host has already seen all of them arrive.
+//     the host has already seen all of them arrive. If the host fills the segments, copies back
+//     wait for `ready` on the GPU.
 //   - Packed values on the GPU: the sum overwrites a segment after the host has seen it arrive. The
 //     next begin() overwrites all segments.
 //   - Packed values on the host: a segment belongs to the host from wait() to put(). Then a copy
@@ -34,11 +39,29 @@
 
 namespace tandem::cuda {
 
+class CopyStream {
+ public:
+  // On the current device.
+  CopyStream();
+  ~CopyStream() { cudaStreamDestroy(stream_); }
+  CopyStream(const CopyStream&) = delete;
+  CopyStream& operator=(const CopyStream&) = delete;
+  operator cudaStream_t() const { return stream_; }  // NOLINT
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+struct CopyStreams {
+  CopyStream out, back;  // to the host, and from it
+};
+
 class CudaStaging : public Staging {
  public:
-  // For tensors of `count` values. The context must outlive this object, and its device must be
-  // current.
-  CudaStaging(const Context& context, Packing packing, std::int64_t count, std::int64_t block);
+  // For tensors of `count` values. The context and the worker's streams must outlive this object,
+  // and the context's device must be current.
+  CudaStaging(const Context& context, const CopyStreams& streams, Packing packing,
+              std::int64_t count, std::int64_t block);
   ~CudaStaging() override;
 
   void begin(const Tensor& values, const EventPtr& ready, const std::vector<Segment>& segments,
@@ -52,10 +75,6 @@ class CudaStaging : public Staging {
   EventPtr finish() override;
 
  private:
-  struct Delete {
-    void operator()(CUstream_st* stream) const { cudaStreamDestroy(stream); }
-  };
-  using Stream = std::unique_ptr<CUstream_st, Delete>;
   struct FreeHost {
     void operator()(void* memory) const { cudaFreeHost(memory); }
   };
@@ -63,13 +82,12 @@ class CudaStaging : public Staging {
     void operator()(void* memory) const { cudaFree(memory); }
   };
 
-  static Stream make_stream();
   template <class T>
   static std::unique_ptr<T[], FreeHost> pinned(std::size_t count);
   template <class T>
   static std::unique_ptr<T[], FreeDevice> on_device(std::size_t count);
 
-  Queue queue(const Stream& stream) const;
+  Queue queue(cudaStream_t stream) const;
   void lay_out(const std::vector<Segment>& segments);
   BlockOrder blocks() const;
   void pack();
@@ -79,7 +97,8 @@ class CudaStaging : public Staging {
   const Context& context_;
   Packing packing_;
   std::int64_t count_, block_;
-  Stream out_, back_;
+  std::unique_ptr<CopyStream> own_out_;  // of a large staging
+  cudaStream_t out_, back_;
   std::unique_ptr<std::byte[], FreeDevice> packed_;
   std::unique_ptr<std::byte[], FreeHost> host_;
   std::unique_ptr<std::int32_t[], FreeDevice> order_;  // of the packed blocks
