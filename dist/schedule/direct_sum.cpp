@@ -182,7 +182,8 @@ void DirectSum::send_the_most_urgent() {
     Message message = message_of(next);
     in_flight_ += message.bytes.size();
     const bool to_adder = next.kind == Kind::values || next.kind == Kind::request;
-    Request request = transport_.send(next.to, to_adder ? Tag::push : Tag::pull, message.bytes);
+    Request request =
+        transport_.send(next.to, to_adder ? Tag::push : Tag::pull, message.bytes, message.memory);
     sends_.push_back({std::move(message), std::move(request)});
   }
 }
@@ -265,14 +266,12 @@ void DirectSum::arrived(const InTransit& received) {
   throw SystemError("rank {} sent a message of kind {}", from, header.kind);
 }
 
-// The message in this rank's memory, so that its sender can send others.
+// The message in memory that outlives its request, so that its sender can send others.
 DirectSum::Message DirectSum::kept(const InTransit& received) {
-  const std::span<const std::byte> bytes = received.request->message();
-  if (bytes.data() == received.message.bytes.data())
-    return {received.message.memory, received.message.bytes.first(bytes.size())};
-  Message copy = new_message(bytes.size());
-  std::ranges::copy(bytes, copy.bytes.begin());
-  return copy;
+  const Operation& request = *received.request;
+  const Storage& memory = request.owner ? request.owner : received.message.memory;
+  require(request.data == memory.data(), "a message of rank {} cannot be kept", request.source);
+  return {memory, {memory.data(), request.bytes}};
 }
 
 // Adds all workers' values of this rank's stretch, and sends or announces the sum.

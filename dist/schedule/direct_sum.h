@@ -66,7 +66,7 @@ class DirectSum : public SliceSums {
   void serve(std::int64_t iteration);
 
  private:
-  // Its memory returns to host_ with the last copy of the message.
+  // Its memory returns to the host_ of the rank that made it, with the last copy of the message.
   struct Message {
     Storage memory;
     std::span<std::byte> bytes;

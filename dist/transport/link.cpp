@@ -67,7 +67,8 @@ class Link : public Transport {
   Clock::duration answer_time() const override { return inner_->answer_time(); }
   bool left_to_another() const override { return inner_->left_to_another(); }
 
-  Request begin_send(int to, Tag tag, std::span<const std::byte> bytes) override {
+  Request begin_send(int to, Tag tag, std::span<const std::byte> bytes,
+                     const Storage& owner) override {
     const auto begin = std::max(Clock::now(), out_free_);
     out_free_ = begin + passing_time(bytes.size());
     const auto arrival =
@@ -78,7 +79,7 @@ class Link : public Transport {
     own->announcement = {(arrival + to_rank_0_).time_since_epoch().count(), bytes.size()};
     own->announced =
         inner_->send(to, announcement_of(tag), std::as_bytes(std::span(&own->announcement, 1)));
-    own->inner = inner_->send(to, tag, bytes);
+    own->inner = inner_->send(to, tag, bytes, owner);
     return own;
   }
 
@@ -176,6 +177,7 @@ class Link : public Transport {
     for (LinkOperation* o : receives_) {
       if (o->state != State::taken_in || o->next > now || !inner_->done(o->inner)) continue;
       o->data = o->inner->data;
+      o->owner = o->inner->owner;
       o->state = State::done;
     }
     std::erase_if(receives_, [](const LinkOperation* o) { return o->state == State::done; });

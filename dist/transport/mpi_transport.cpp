@@ -93,7 +93,7 @@ class MpiTransport : public Transport {
     return std::ranges::all_of(nodes_, [&](int node) { return node == nodes_[0]; });
   }
 
-  Request begin_send(int to, Tag tag, std::span<const std::byte> bytes) override {
+  Request begin_send(int to, Tag tag, std::span<const std::byte> bytes, const Storage&) override {
     auto own = make(Operation::Kind::send, to, tag, bytes.size());
     check(MPI_Isend(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, to,
                     static_cast<int>(tag), MPI_COMM_WORLD, &own->request),

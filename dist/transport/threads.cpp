@@ -58,10 +58,11 @@ class ThreadsTransport : public Transport {
   bool on_one_node() const override { return true; }
   bool reads_in_place() const override { return true; }
 
-  Request begin_send(int to, Tag tag, std::span<const std::byte> bytes) override {
+  Request begin_send(int to, Tag tag, std::span<const std::byte> bytes,
+                     const Storage& owner) override {
     // The sender's memory is never written.
     auto* memory = const_cast<std::byte*>(bytes.data());
-    return begin(Operation::Kind::send, to, tag, memory, bytes.size());
+    return begin(Operation::Kind::send, to, tag, memory, bytes.size(), false, owner);
   }
 
   Request receive(int from, Tag tag, std::span<std::byte> bytes) override {
@@ -115,11 +116,12 @@ class ThreadsTransport : public Transport {
   }
 
   Request begin(Operation::Kind kind, int peer, Tag tag, std::byte* memory, std::size_t bytes,
-                bool in_place = false) {
+                bool in_place = false, const Storage& owner = {}) {
     require(peer < size() && peer != rank_ && (peer >= 0 || kind == Operation::Kind::receive),
             "rank {} addressed rank {} of {}", rank_, peer, size());
     auto own = std::make_unique<ThreadsOperation>(kind, peer, tag, memory, bytes, network_, rank_);
     own->in_place = in_place;
+    own->owner = owner;
     const bool sending = kind == Operation::Kind::send;
     // The matching operation, if it was waiting; it is then removed from its list. After a failure,
     // lists have gaps, so a match might belong to another message.
@@ -170,6 +172,7 @@ class ThreadsTransport : public Transport {
     receive.source = send.rank;
     if (receive.in_place) {
       receive.data = send.memory;
+      receive.owner = send.owner;
       receive.lender = &send;
     } else {
       copy(send.memory, receive.memory, send.bytes);

@@ -1,5 +1,5 @@
 // Ranks that are threads of one process. A message is copied once, from the sender's memory to the
-// receiver's, or read in the sender's memory.
+// receiver's, or read or kept in the sender's memory.
 #pragma once
 
 #include <atomic>

@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "tensor/storage.h"
 
 namespace tandem {
 
@@ -57,6 +58,7 @@ struct Operation {
   int source = -1;    // the sender, once a receive is done
   // Where the message is, once a receive is done.
   const std::byte* data = nullptr;
+  Storage owner;  // its memory, if the receiver may keep it; see send()
 
   std::span<const std::byte> message() const { return {data, bytes}; }
 
@@ -95,10 +97,12 @@ class Transport {
   // Whether all ranks are on one machine, without an emulated link between them.
   virtual bool on_one_node() const { return false; }
 
-  Request send(int to, Tag tag, std::span<const std::byte> bytes) {
+  // If a message is sent with its `owner`, the memory that begins with it, a receiver in the same
+  // process may keep that memory instead of copying the message. So it must not change any more.
+  Request send(int to, Tag tag, std::span<const std::byte> bytes, const Storage& owner = {}) {
     if (counts_ && static_cast<int>(tag) < kTags * kChannels)
       bytes_sent_[static_cast<std::size_t>(tag) % kTags] += static_cast<std::int64_t>(bytes.size());
-    return begin_send(to, tag, bytes);
+    return begin_send(to, tag, bytes, owner);
   }
   virtual Request receive(int from, Tag tag, std::span<std::byte> bytes) = 0;
   // Like receive(), but the message may stay in the sender's memory until the request is destroyed.
@@ -162,7 +166,8 @@ class Transport {
   std::int64_t bytes_sent(Tag tag) const { return bytes_sent_[static_cast<std::size_t>(tag)]; }
 
  private:
-  virtual Request begin_send(int to, Tag tag, std::span<const std::byte> bytes) = 0;
+  virtual Request begin_send(int to, Tag tag, std::span<const std::byte> bytes,
+                             const Storage& owner) = 0;
 
   bool counts_ = true;
   std::array<std::int64_t, kTags> bytes_sent_{};

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <numeric>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "base/error.h"
 #include "dist/transport/collectives.h"
 #include "dist/transport/link.h"
+#include "tensor/backend.h"
 #include "tests/dist/ranks.h"
 #include "tests/support.h"
 
@@ -78,6 +80,33 @@ TEST_CASE("transport: empty messages, and messages shorter than expected") {
       REQUIRE(t.wait_any_until(one, Clock::now() + std::chrono::seconds(10)));
       CHECK(request->bytes == sizeof(int));
       CHECK(values == std::array<int, 3>{7, 2, 3});
+    }
+  });
+}
+
+TEST_CASE("transport: a receiver may keep the memory of a message that was sent with it") {
+  over_threads_and_link(2, [](Transport& t) {
+    constexpr std::size_t kBytes = 5000;
+    if (t.rank() == 0) {
+      Storage memory(cpu_device(), kBytes);
+      const std::span<std::byte> bytes(memory.data(), kBytes);
+      std::ranges::fill(bytes, std::byte{7});
+      Request request = t.send(1, Tag::push, bytes, memory);
+      memory = {};
+      t.wait(request);  // although the receiver still has the message
+      t.send_and_wait(1, Tag::control, {});
+    } else {
+      std::vector<std::byte> own(kBytes);
+      Request request = t.receive_in_place(0, Tag::push, own);
+      t.await(request);
+      const Storage kept = request->owner;
+      REQUIRE(bool(kept));
+      CHECK(request->data == kept.data());
+      request.reset();
+      t.receive_and_wait(0, Tag::control, {});
+      const std::span<const std::byte> bytes(kept.data(), kBytes);
+      CHECK(std::ranges::count(bytes, std::byte{7}) == kBytes);
+      CHECK_FALSE(kept.shared());
     }
   });
 }
