@@ -11,23 +11,31 @@
 #include "train/files.h"
 
 namespace tandem {
+namespace {
 
-Metrics::Metrics(const std::string& path) {
+constexpr const char* kColumns =
+    "iteration,epoch,loss,lr,iteration_ms,train_loss,test_accuracy,objective,wall_s\n";
+constexpr const char* kNoTest = ",,,,\n";  // the end of a row without a test
+
+}  // namespace
+
+Metrics::Metrics(std::string option, const std::string& path, Format format)
+    : option_(std::move(option)), format_(format) {
   if (path.empty()) return;
   if (is_standard_output(path)) {
     locked_.emplace(LockedFile{Descriptor::standard_output(), Lock::unknown});
     return;
   }
-  check_permission("--metrics", path);
+  check_permission(option_, path);
   std::error_code error;
   const bool was_there = std::filesystem::exists(path, error);
   try {
     locked_.emplace(open_locked(path));
   } catch (const FileError& e) {
-    throw UserError("--metrics: cannot write {}: {}", path, std::strerror(e.code));
+    throw UserError("{}: cannot write {}: {}", option_, path, std::strerror(e.code));
   }
   if (locked_->lock == Lock::elsewhere)
-    throw UserError("--metrics: another run is writing to {}; choose another file", path);
+    throw UserError("{}: another run is writing to {}; choose another file", option_, path);
   made_ = !was_there;
   shortens_ = locked_->file.is_regular_file();
 }
@@ -39,26 +47,37 @@ Metrics::~Metrics() {
 void Metrics::begin() {
   made_ = false;
   if (shortens_) locked_->file.truncate(0);
+  if (format_ == Format::csv) lines_ = kColumns;
 }
 
 void Metrics::iteration(std::int64_t iteration, std::int64_t epoch, double loss, double lr,
                         double ms) {
   if (!locked_) return;
-  fmt::format_to(std::back_inserter(lines_),
-                 R"({{"iteration":{},"epoch":{},"loss":{},"lr":{},"iteration_ms":{:.4f}}})"
-                 "\n",
-                 iteration, epoch, loss, lr, ms);
+  const auto format =
+      format_ == Format::csv
+          ? "{},{},{},{},{:.4f}"
+          : R"({{"iteration":{},"epoch":{},"loss":{},"lr":{},"iteration_ms":{:.4f}}})";
+  fmt::format_to(std::back_inserter(lines_), fmt::runtime(format), iteration, epoch, loss, lr, ms);
+  lines_ += format_ == Format::csv ? kNoTest : "\n";
 }
 
 void Metrics::test(std::int64_t epoch, std::int64_t iteration, double train_loss,
                    double test_accuracy, std::optional<double> objective, double wall_s) {
   if (!locked_) return;
-  fmt::format_to(
-      std::back_inserter(lines_),
-      R"({{"epoch":{},"iteration":{},"train_loss":{},"test_accuracy":{},{}"wall_s":{:.4f}}})"
-      "\n",
-      epoch, iteration, train_loss, test_accuracy,
-      objective ? fmt::format(R"("objective":{},)", *objective) : "", wall_s);
+  const std::string value = objective ? fmt::format("{}", *objective) : "";
+  if (format_ == Format::csv) {
+    require(lines_.ends_with(kNoTest), "iteration {} is tested, but has no row", iteration);
+    lines_.resize(lines_.size() - std::strlen(kNoTest));
+    fmt::format_to(std::back_inserter(lines_), ",{},{},{},{:.4f}\n", train_loss, test_accuracy,
+                   value, wall_s);
+  } else {
+    fmt::format_to(
+        std::back_inserter(lines_),
+        R"({{"epoch":{},"iteration":{},"train_loss":{},"test_accuracy":{},{}"wall_s":{:.4f}}})"
+        "\n",
+        epoch, iteration, train_loss, test_accuracy,
+        objective ? fmt::format(R"("objective":{},)", value) : "", wall_s);
+  }
   const std::string lines = std::exchange(lines_, {});
   try {
     locked_->file.write(std::as_bytes(std::span(lines)));

@@ -93,6 +93,7 @@ std::vector<OptionRow> make_table() {
       {.name = "--load", .member = &O::load, .ranks = kDiffer},
       {.name = "--save", .member = &O::save, .ranks = kDiffer},
       {.name = "--metrics", .member = &O::metrics, .ranks = kDiffer},
+      {.name = "--csv", .member = &O::csv, .ranks = kDiffer},
       {.name = "--summary", .member = &O::summary, .ranks = kDiffer},
       {.name = "--trace", .member = &O::trace, .ranks = kDiffer},
       {.name = "--plan", .member = &O::plan, .ranks = kDiffer},

@@ -198,6 +198,7 @@ void add_options(CLI::App& app, const AppHelp& about, TrainOptions& o) {
         "Here and below, - is standard output; progress output\n"
         "then goes to stderr");
   files("--metrics", "FILE", "Write loss, rate and time of each iteration (JSON lines)");
+  files("--csv", "FILE", "The same as a table, for a spreadsheet or a plot");
   files("--summary", "FILE", "Write the results (one JSON object)");
   files("--trace", "FILE",
         "Write the timeline of all threads (Chrome's format;\n"

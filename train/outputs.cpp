@@ -17,9 +17,10 @@ namespace {
 
 using File = std::pair<const char*, std::string>;  // the option and its value
 
-std::array<File, 5> outputs_of(const TrainOptions& o) {
+std::array<File, 6> outputs_of(const TrainOptions& o) {
   return {{{"--save", o.save},
            {"--metrics", o.metrics},
+           {"--csv", o.csv},
            {"--summary", o.summary},
            {"--trace", o.trace},
            {"--plan", reads_plan(o) ? "" : o.plan}}};
@@ -60,8 +61,11 @@ const TrainOptions& checked(const TrainOptions& o, const std::string& features) 
   check_different(o, features);
   if (is_standard_output(o.save) && ::isatty(STDOUT_FILENO) == 1)
     throw UserError("--save {}: weights are not text; redirect standard output to a file", o.save);
-  for (const auto& [option, file] : outputs_of(o))
-    if (!file.empty() && option != std::string_view("--metrics")) check_writable(option, file);
+  for (const auto& [option, file] : outputs_of(o)) {
+    const bool opened =
+        option == std::string_view("--metrics") || option == std::string_view("--csv");
+    if (!file.empty() && !opened) check_writable(option, file);
+  }
   return o;
 }
 
@@ -71,10 +75,13 @@ Outputs::Outputs(const std::string& app, const TrainOptions& options, const std:
     : o_(checked(options, features)),
       failures_(app),
       console_(writes_to_stdout(o_) ? stderr : stdout, failures_),
-      metrics_(o_.metrics) {}
+      courses_{{{"--metrics", o_.metrics, Metrics::Format::json_lines}},
+               {{"--csv", o_.csv, Metrics::Format::csv}}} {}
 
 void Outputs::begin() {
-  metrics_work_ = failures_.attempt_meanwhile("--metrics", [&] { metrics_.begin(); });
+  for (Course& course : courses_)
+    course.works =
+        failures_.attempt_meanwhile(course.metrics.option(), [&] { course.metrics.begin(); });
 }
 
 void Outputs::say(const std::string& text) {
@@ -83,15 +90,17 @@ void Outputs::say(const std::string& text) {
 
 void Outputs::iteration(std::int64_t iteration, std::int64_t epoch, double loss, double lr,
                         double ms) {
-  if (metrics_work_) metrics_.iteration(iteration, epoch, loss, lr, ms);
+  for (Course& course : courses_)
+    if (course.works) course.metrics.iteration(iteration, epoch, loss, lr, ms);
 }
 
 void Outputs::test(std::int64_t epoch, std::int64_t iteration, double train_loss,
                    double test_accuracy, std::optional<double> objective, double wall_s) {
-  if (!metrics_work_) return;
-  metrics_work_ = failures_.attempt_meanwhile("--metrics", [&] {
-    metrics_.test(epoch, iteration, train_loss, test_accuracy, objective, wall_s);
-  });
+  for (Course& course : courses_)
+    if (course.works)
+      course.works = failures_.attempt_meanwhile(course.metrics.option(), [&] {
+        course.metrics.test(epoch, iteration, train_loss, test_accuracy, objective, wall_s);
+      });
 }
 
 void Outputs::plan(const MergePlan& plan) {

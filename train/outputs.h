@@ -1,4 +1,4 @@
-// All that a run writes, on its first rank: text for a person, --metrics and --plan during
+// All that a run writes, on its first rank: text for a person, --metrics, --csv and --plan during
 // training, and --save, --summary and --trace at the end. If one output fails, training and the
 // other outputs go on.
 #pragma once
@@ -44,8 +44,11 @@ class Outputs {
   TrainOptions o_;
   WriteFailures failures_;
   Console console_;
-  Metrics metrics_;
-  bool metrics_work_ = true;
+  struct Course {
+    Metrics metrics;
+    bool works = true;  // until it cannot be written
+  };
+  Course courses_[2];
 };
 
 }  // namespace tandem

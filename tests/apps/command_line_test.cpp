@@ -76,6 +76,7 @@ TEST_CASE("command line: an invalid value is refused with the option's name") {
                                     {"--lr"},
                                     {"--save", "/no/such/folder/file"},
                                     {"--metrics", "/"},
+                                    {"--csv", "/"},
                                     {"--save", ""},
                                     {"--epochs", "99999999999"},
                                     {"--iterations", "9223372036854775807"},
@@ -303,7 +304,7 @@ TEST_CASE("command line: files are compared, not their names") {
   REQUIRE(run_program("mnist_mlp", save).status == 0);
   const std::string bytes = read_bytes(weights);
   const std::string other = folder.path().string() + "/./weights";
-  for (const char* option : {"--summary", "--metrics", "--trace"}) {
+  for (const char* option : {"--summary", "--metrics", "--csv", "--trace"}) {
     CHECK(refusal({"--data", digits, "--save", weights, option, other})
               .find("would write to the same file") != std::string::npos);
     CHECK(refusal({"--data", digits, "--load", weights, option, other})
@@ -321,10 +322,12 @@ TEST_CASE("command line: a refused run does not change the metrics file") {
   const TemporaryFolder folder;
   const std::string digits = few_digits(folder.path());
   write_bytes(folder / "old", "lines");
-  for (const char* name : {"old", "new"})
-    refusal({"--data", digits, "--batch", "300", "--metrics", folder / name});
-  CHECK(read_bytes(folder / "old") == "lines");
-  CHECK_FALSE(std::filesystem::exists(folder / "new"));
+  for (const char* option : {"--metrics", "--csv"}) {
+    for (const char* name : {"old", "new"})
+      refusal({"--data", digits, "--batch", "300", option, folder / name});
+    CHECK(read_bytes(folder / "old") == "lines");
+    CHECK_FALSE(std::filesystem::exists(folder / "new"));
+  }
 }
 
 TEST_CASE("command line: a metrics file is refused while another run writes it") {
@@ -332,9 +335,10 @@ TEST_CASE("command line: a metrics file is refused while another run writes it")
   const std::string digits = few_digits(folder.path());
   const std::string metrics = folder / "metrics";
   const tandem::LockedFile other = tandem::open_locked(metrics);
-  CHECK(refusal({"--data", digits, "--metrics", metrics}) ==
-        fmt::format("mnist_mlp: --metrics: another run is writing to {}; choose another file\n",
-                    metrics));
+  for (const char* option : {"--metrics", "--csv"})
+    CHECK(refusal({"--data", digits, option, metrics}) ==
+          fmt::format("mnist_mlp: {}: another run is writing to {}; choose another file\n", option,
+                      metrics));
 }
 
 TEST_CASE("command line: - is standard output, and progress then goes to stderr") {
@@ -370,6 +374,7 @@ TEST_CASE("command line: an output that fails is reported, and the others are wr
   const std::string digits = few_digits(folder.path());
   const Words outputs[] = {{"--save", folder / "save"},
                            {"--metrics", folder / "metrics"},
+                           {"--csv", folder / "csv"},
                            {"--summary", folder / "summary"},
                            {"--trace", folder / "trace"}};
   for (const Words& full : outputs) {
@@ -382,7 +387,8 @@ TEST_CASE("command line: an output that fails is reported, and the others are wr
     CHECK(r.out.find("weights hash") != std::string::npos);
     const std::string reason = full[0] + ": cannot write /dev/full: No space left on device";
     const std::string early = "mnist_mlp: " + reason + "; the run continues without it\n";
-    CHECK(r.err == (full[0] == "--metrics" ? early : "") +
+    const bool meanwhile = full[0] == "--metrics" || full[0] == "--csv";
+    CHECK(r.err == (meanwhile ? early : "") +
                        "mnist_mlp: not everything could be written: " + reason + "\n");
     for (const Words& output : outputs) {
       CHECK(std::filesystem::exists(output[1]) == (output[0] != full[0]));

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -97,6 +98,7 @@ TEST_CASE("training: files are written, and a run can start from them") {
   TrainOptions o = options(60);
   o.save = folder / "weights.safetensors";
   o.metrics = folder / "metrics.jsonl";
+  o.csv = folder / "metrics.csv";
   o.summary = folder / "summary.json";
   const Summary s = train(task(), o);
 
@@ -126,6 +128,22 @@ TEST_CASE("training: files are written, and a run can start from them") {
   }
   CHECK(iterations == 60);
   CHECK(epochs == 2);
+
+  // The same as a table: the rows of iterations 50 and 60 have all columns but the objective.
+  std::istringstream rows(read_bytes(folder / "metrics.csv"));
+  std::string row;
+  std::getline(rows, row);
+  CHECK(row == "iteration,epoch,loss,lr,iteration_ms,train_loss,test_accuracy,objective,wall_s");
+  int number = 0;
+  while (std::getline(rows, row)) {
+    CHECK(row.starts_with(fmt::format("{},{},", number + 1, number / 50 + 1)));
+    CHECK(std::ranges::count(row, ',') == 8);
+    const bool tested = ++number == 50 || number == 60;
+    CHECK(row.ends_with(",,,,") != tested);
+  }
+  CHECK(number == 60);
+  CHECK(read_bytes(folder / "metrics.csv").find(fmt::format(",{},,", s.test_accuracy)) !=
+        std::string::npos);
 
   TrainOptions again = options(0);
   again.epochs = 0;
