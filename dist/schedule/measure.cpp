@@ -91,8 +91,6 @@ SumCost measure_sum_cost(const StrategyContext& c) {
                      time_of_sum(c, sum, gradients.view(0, {count}))});
   }
   SumCost cost = fit(times);
-  // The messages of a plan have as many bytes in all as the longest sum, so its time must be exact.
-  if (times.size() > 1) cost.b = std::max(0.0, times.back().seconds - cost.a) / times.back().bytes;
   GradientSum all(c);
   cost.all = time_of_sum(c, all, gradients);
   // Short sums may fit into buffers of the network, which then drain while nothing is measured.
