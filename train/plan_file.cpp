@@ -71,6 +71,10 @@ MergePlan plan_in(const Json& json, const TrainOptions& o) {
                .b = seconds_at(sum, "b_ms_per_mb") / 1e6,
                .all = seconds_at(sum, "everything_ms"),
                .all_ready = seconds_at(sum, "everything_ready_ms")};
+  if (sum.contains("long")) {
+    plan.cost.long_bytes = elements_at(sum["long"]) * sizeof(float);
+    plan.cost.long_b = seconds_at(sum["long"], "b_ms_per_mb") / 1e6;
+  }
   for (const Json& message : list_at(json, "messages")) {
     const Json& layers = list_at(message, "layers");
     plan.groups.push_back(layers.size());
@@ -109,7 +113,10 @@ std::string to_json(const MergePlan& plan, const TrainOptions& o) {
     return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
   };
   const auto predicted_ms = [&](const Groups& groups) { return 1e3 * plan.predicted_s(groups); };
-  std::string made_for, messages;
+  std::string made_for, messages, long_sums;
+  if (plan.cost.long_bytes > 0)
+    long_sums = fmt::format(R"(, "long": {{"elements": {:.0f}, "b_ms_per_mb": {:.6g}}})",
+                            plan.cost.long_bytes / sizeof(float), 1e9 * plan.cost.long_b);
   for (const char* option : kMadeFor)
     made_for += fmt::format("{}{}: {}", made_for.empty() ? "" : ", ", quoted(option),
                             quoted(option_row(option).text(o)));
@@ -130,13 +137,13 @@ std::string to_json(const MergePlan& plan, const TrainOptions& o) {
       "  \"predicted_ms_of_1_message\": {:.6g},\n"
       "  \"predicted_ms_per_tensor\": {:.6g},\n"
       "  \"sum\": {{\"a_ms\": {:.6g}, \"b_ms_per_mb\": {:.6g}, \"everything_ms\": {:.6g}, "
-      "\"everything_ready_ms\": {:.6g}}},\n"
+      "\"everything_ready_ms\": {:.6g}{}}},\n"
       "  \"update_ms\": {:.6g},\n"
       "  \"messages\": [\n{}]\n"
       "}}\n",
       made_for, predicted_ms(plan.groups), predicted_ms(all_together(plan.layers)),
       predicted_ms(each_alone(plan.layers)), 1e3 * plan.cost.a, 1e9 * plan.cost.b,
-      1e3 * plan.cost.all, 1e3 * plan.cost.all_ready, 1e3 * plan.update_s, messages);
+      1e3 * plan.cost.all, 1e3 * plan.cost.all_ready, long_sums, 1e3 * plan.update_s, messages);
 }
 
 }  // namespace tandem

@@ -36,6 +36,19 @@ double time_of_sum(const StrategyContext& c, GradientSum& sum, const Tensor& val
   return median(rounds);
 }
 
+// A line for sums of up to 4 MB, and another from there to the longest, if that is longer.
+SumCost cost_of(std::vector<SumTime> times) {
+  constexpr double kLong = 512 * kBlock * sizeof(float);
+  const SumTime longest = times.back();
+  if (longest.bytes <= kLong) return fit(times);
+  times.pop_back();
+  SumCost cost = fit(times);
+  cost.long_bytes = times.back().bytes;
+  cost.long_b =
+      std::max(0.0, longest.seconds - cost(cost.long_bytes)) / (longest.bytes - cost.long_bytes);
+  return cost;
+}
+
 }  // namespace
 
 void StageTimes::reached(const EventPtr& event) {
@@ -90,12 +103,14 @@ SumCost measure_sum_cost(const StrategyContext& c) {
     times.push_back({static_cast<double>(count) * sizeof(float),
                      time_of_sum(c, sum, gradients.view(0, {count}))});
   }
-  SumCost cost = fit(times);
+  SumCost cost = cost_of(times);
   GradientSum all(c);
   cost.all = time_of_sum(c, all, gradients);
   // Short sums may fit into buffers of the network, which then drain while nothing is measured.
   // Messages in a row cannot be faster than one for all.
-  cost.b = std::max(cost.b, (cost.all - cost.a) / static_cast<double>(gradients.bytes()));
+  const double least = (cost.all - cost.a) / static_cast<double>(gradients.bytes());
+  cost.b = std::max(cost.b, least);
+  cost.long_b = std::max(cost.long_b, least);
   count_bytes(true);
   return cost;
 }

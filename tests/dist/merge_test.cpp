@@ -168,6 +168,16 @@ TEST_CASE("merge: GoogLeNet on a simulated cluster, compared with the paper") {
   CHECK(one / merged == doctest::Approx(1.35).epsilon(0.002));
 }
 
+TEST_CASE("merge: beyond a length, a byte takes less") {
+  const SumCost cost{.a = 1, .b = 2, .long_bytes = 10, .long_b = 0.5};
+  CHECK(cost(4) == doctest::Approx(9));
+  CHECK(cost(10) == doctest::Approx(21));
+  CHECK(cost(30) == doctest::Approx(31));
+  const Layers layers{{1, 10}, {2, 30}};
+  CHECK(finish_time(layers, {1, 1}, cost) == doctest::Approx(1 + 21 + 31));
+  CHECK(finish_time(layers, {2}, cost) == doctest::Approx(2 + 36));
+}
+
 TEST_CASE("merge: a fit finds a and b") {
   std::vector<SumTime> times;
   for (const double bytes : {8192.0, 65536.0, 4e6}) times.push_back({bytes, 1e-3 + 2e-9 * bytes});

@@ -43,7 +43,8 @@ TEST_CASE("plan file: what is written is read back") {
   const TemporaryFolder folder;
   const TrainOptions o = options("merge", folder / "plan", 9);
   CHECK_FALSE(reads_plan(o));
-  const MergePlan plan = a_plan();
+  MergePlan plan = a_plan();
+  plan.cost.long_bytes = 1 << 20, plan.cost.long_b = 6e-8;
   write_bytes(o.plan, to_json(plan, o));
   CHECK(reads_plan(o));
   const MergePlan read = read_plan(o);
