@@ -53,12 +53,14 @@ void Metrics::begin() {
 void Metrics::iteration(std::int64_t iteration, std::int64_t epoch, double loss, double lr,
                         double ms) {
   if (!locked_) return;
-  const auto format =
-      format_ == Format::csv
-          ? "{},{},{},{},{:.4f}"
-          : R"({{"iteration":{},"epoch":{},"loss":{},"lr":{},"iteration_ms":{:.4f}}})";
-  fmt::format_to(std::back_inserter(lines_), fmt::runtime(format), iteration, epoch, loss, lr, ms);
-  lines_ += format_ == Format::csv ? kNoTest : "\n";
+  if (format_ == Format::csv)
+    fmt::format_to(std::back_inserter(lines_), "{},{},{},{},{:.4f}{}", iteration, epoch, loss, lr,
+                   ms, kNoTest);
+  else
+    fmt::format_to(std::back_inserter(lines_),
+                   R"({{"iteration":{},"epoch":{},"loss":{},"lr":{},"iteration_ms":{:.4f}}})"
+                   "\n",
+                   iteration, epoch, loss, lr, ms);
 }
 
 void Metrics::test(std::int64_t epoch, std::int64_t iteration, double train_loss,

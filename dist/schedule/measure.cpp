@@ -103,7 +103,7 @@ SumCost measure_sum_cost(const StrategyContext& c) {
     times.push_back({static_cast<double>(count) * sizeof(float),
                      time_of_sum(c, sum, gradients.view(0, {count}))});
   }
-  SumCost cost = cost_of(times);
+  SumCost cost = cost_of(std::move(times));
   GradientSum all(c);
   cost.all = time_of_sum(c, all, gradients);
   // Short sums may fit into buffers of the network, which then drain while nothing is measured.

@@ -11,6 +11,7 @@
 // gradient.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -27,15 +28,15 @@ using Layers = std::vector<TimedLayer>;  // in the order in which they become re
 // The time of an all-reduce of M bytes: a + bM.
 struct SumCost {
   double a = 0, b = 0;  // seconds, seconds per byte
-  // Long sums hide latencies: beyond this length, a byte takes less. 0: it does not.
+  // Long sums hide latencies: each byte beyond this length takes long_b instead of b. 0: none does.
   double long_bytes = 0, long_b = 0;
   // A single message with all layers hides latencies and takes less than a + bM. Nothing is sent
   // during backward, which ends earlier if computation and communication share cores.
   double all = 0;        // its time; 0: not known
   double all_ready = 0;  // when backward ends; 0: when the last layer is ready
   double operator()(double bytes) const {
-    const bool is_long = long_bytes > 0 && bytes > long_bytes;
-    return a + b * (is_long ? long_bytes : bytes) + (is_long ? long_b * (bytes - long_bytes) : 0);
+    const double beyond = long_bytes > 0 ? std::max(0.0, bytes - long_bytes) : 0;
+    return a + b * (bytes - beyond) + long_b * beyond;
   }
 };
 

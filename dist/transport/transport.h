@@ -98,7 +98,8 @@ class Transport {
   virtual bool on_one_node() const { return false; }
 
   // If a message is sent with its `owner`, the memory that begins with it, a receiver in the same
-  // process may keep that memory instead of copying the message. So it must not change any more.
+  // process may keep that memory instead of copying the message. The sender must not write to it
+  // afterwards.
   Request send(int to, Tag tag, std::span<const std::byte> bytes, const Storage& owner = {}) {
     if (counts_ && static_cast<int>(tag) < kTags * kChannels)
       bytes_sent_[static_cast<std::size_t>(tag) % kTags] += static_cast<std::int64_t>(bytes.size());
