@@ -1,5 +1,6 @@
 #include "tensor/state.h"
 
+#include <cstring>
 #include <utility>
 
 #include "base/error.h"
@@ -8,39 +9,114 @@
 namespace tandem {
 namespace {
 
-template <class T>
-void keep(std::map<std::string, T>& all, const std::string& name, T value) {
-  require(all.emplace(name, std::move(value)).second, "two parts of a state are named {}", name);
+const char* type_of(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::f64:
+      return "F64";
+    case Dtype::f32:
+      return "F32";
+    case Dtype::i32:
+      return "I32";
+    case Dtype::bf16:
+      return "BF16";
+    case Dtype::u8:
+      return "U8";
+  }
+  return "?";
 }
 
 template <class T>
-const T& kept(const std::map<std::string, T>& all, const std::string& name) {
-  const auto found = all.find(name);
-  require(found != all.end(), "the state has no {}", name);
-  return found->second;
+Snapshot::Item item_of(const char* type, const Shape& shape, std::span<const T> values) {
+  const auto bytes = std::as_bytes(values);
+  return {type, shape, {bytes.begin(), bytes.end()}, {}};
+}
+
+template <class T>
+Snapshot::Item item_of(const char* type, const T& value) {
+  return item_of(type, {}, std::span(&value, 1));
+}
+
+void require_size(const std::string& name, std::size_t saved, std::size_t needed) {
+  if (saved != needed)
+    throw UserError("the saved state has {} bytes for \"{}\", not {}", saved, name, needed);
+}
+
+template <class T>
+void take(const std::string& name, const Snapshot::Item& item, T& value) {
+  require_size(name, item.bytes.size(), sizeof(T));
+  std::memcpy(&value, item.bytes.data(), sizeof(T));
 }
 
 }  // namespace
 
-void MemoryState::Saving::operator()(const std::string& name, Tensor& values) {
-  std::vector<std::byte> bytes(values.bytes());
-  values.backend().copy_to_host(values, bytes);
-  keep(memory.tensors_, name, std::move(bytes));
+void Snapshot::Saving::keep(const std::string& name, Item item) {
+  require(snapshot.items_.emplace(name, std::move(item)).second,
+          "two parts of a state are named {}", name);
 }
 
-void MemoryState::Saving::operator()(const std::string& name, std::int64_t& number) {
-  keep(memory.numbers_, name, number);
+void Snapshot::Saving::operator()(const std::string& name, Tensor& values) {
+  Item item{type_of(values.dtype()), values.shape(), {}, {}};
+  item.copy = Tensor::empty(values.shape(), values.dtype(), snapshot.host_);
+  values.backend().read_later(values, item.copy);
+  snapshot.copied_ = values.backend().record_event();
+  keep(name, std::move(item));
 }
 
-void MemoryState::Loading::operator()(const std::string& name, Tensor& values) {
-  const std::vector<std::byte>& bytes = kept(memory.tensors_, name);
-  require(bytes.size() == values.bytes(), "{} was saved with {} bytes, not {}", name, bytes.size(),
-          values.bytes());
-  values.backend().copy_from_host(bytes, values);
+void Snapshot::Saving::operator()(const std::string& name, std::int64_t& number) {
+  keep(name, item_of("I64", number));
 }
 
-void MemoryState::Loading::operator()(const std::string& name, std::int64_t& number) {
-  number = kept(memory.numbers_, name);
+void Snapshot::Saving::operator()(const std::string& name, double& number) {
+  keep(name, item_of("F64", number));
+}
+
+void Snapshot::Saving::operator()(const std::string& name, std::vector<double>& numbers) {
+  keep(name, item_of("F64", {std::ssize(numbers)}, std::span<const double>(numbers)));
+}
+
+void Snapshot::Saving::operator()(const std::string& name, std::string& text) {
+  keep(name, item_of("U8", {std::ssize(text)}, std::span<const char>(text)));
+}
+
+const Snapshot::Item& Snapshot::Loading::kept(const std::string& name, const std::string& type) {
+  const auto found = snapshot.items_.find(name);
+  if (found == snapshot.items_.end()) throw UserError("the saved state has no \"{}\"", name);
+  if (found->second.type != type)
+    throw UserError("the saved state has \"{}\" as {}, not {}", name, found->second.type, type);
+  snapshot.loaded_.insert(name);
+  return found->second;
+}
+
+void Snapshot::Loading::operator()(const std::string& name, Tensor& values) {
+  const Item& item = kept(name, type_of(values.dtype()));
+  require_size(name, item.data().size(), values.bytes());
+  values.backend().copy_from_host(item.data(), values);
+}
+
+void Snapshot::Loading::operator()(const std::string& name, std::int64_t& number) {
+  take(name, kept(name, "I64"), number);
+}
+
+void Snapshot::Loading::operator()(const std::string& name, double& number) {
+  take(name, kept(name, "F64"), number);
+}
+
+void Snapshot::Loading::operator()(const std::string& name, std::vector<double>& numbers) {
+  const Item& item = kept(name, "F64");
+  numbers.resize(item.bytes.size() / sizeof(double));
+  require_size(name, item.bytes.size(), numbers.size() * sizeof(double));
+  std::memcpy(numbers.data(), item.bytes.data(), item.bytes.size());
+}
+
+void Snapshot::Loading::operator()(const std::string& name, std::string& text) {
+  const Item& item = kept(name, "U8");
+  text.assign(reinterpret_cast<const char*>(item.bytes.data()), item.bytes.size());
+}
+
+void Snapshot::require_all_loaded() const {
+  for (const auto& [name, item] : items_)
+    if (!loaded_.contains(name))
+      throw UserError("the saved state has \"{}\", which this run does not use", name);
 }
 
 }  // namespace tandem

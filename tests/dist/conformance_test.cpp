@@ -106,16 +106,17 @@ struct Side {
        std::unique_ptr<Part> (*make)(const StrategyContext&))
       : net(device, job.count), part(make(context(job, net, communication))) {}
 
-  void save_to(MemoryState& memory) {
-    memory.save(net.set);
-    memory.save(net.sgd);
-    memory.save(*part);
+  void save_to(Snapshot& saved) {
+    saved.save(net.set);
+    saved.save(net.sgd);
+    saved.save(*part);
   }
-  void load_from(MemoryState& memory) {
+  void load_from(Snapshot& saved) {
     net.spoil();
-    memory.load(net.set);
-    memory.load(net.sgd);
-    memory.load(*part);
+    saved.load(net.set);
+    saved.load(net.sgd);
+    saved.load(*part);
+    saved.require_all_loaded();
   }
 
   Net net;
@@ -124,13 +125,13 @@ struct Side {
 
 // A server's weights and momenta are saved by the server itself.
 template <>
-void Side<Server>::save_to(MemoryState& memory) {
-  memory.save(*part);
+void Side<Server>::save_to(Snapshot& saved) {
+  saved.save(*part);
 }
 template <>
-void Side<Server>::load_from(MemoryState& memory) {
+void Side<Server>::load_from(Snapshot& saved) {
   net.spoil();
-  memory.load(*part);
+  saved.load(*part);
 }
 
 std::vector<float> weights_of(const Net& net) { return net.set.values().to_host<float>(); }
@@ -139,11 +140,12 @@ std::vector<float> weights_of(const Net& net) { return net.set.values().to_host<
 template <class Part, class Make>
 void pause(const Job& job, std::int64_t t, std::unique_ptr<Side<Part>>& side, const Make& make) {
   if (job.saving == Saving::never || !job.saves.contains(t)) return;
-  MemoryState memory;
-  side->save_to(memory);
+  Snapshot saved;
+  side->save_to(saved);
+  saved.wait();
   if (job.saving == Saving::and_going_on) return;
   side = make();
-  side->load_from(memory);
+  side->load_from(saved);
 }
 
 void serve(const Job& job, Communication& communication) {
