@@ -60,26 +60,36 @@ void read_all(const std::byte* bytes, std::span<float> values) {
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = from(bytes + i * kBytes);
 }
 
-// An element type of a file. All become float when read.
+// An element type of a file.
 struct ElementType {
   const char* name;
   std::uint64_t bytes;
-  void (*read)(const std::byte* bytes, std::span<float> values);
+  // Converts to float; null: it cannot be read as float.
+  void (*read)(const std::byte* bytes, std::span<float> values) = nullptr;
 };
 
 constexpr ElementType kElementTypes[] = {{"F32", 4, read_all<4, from_f32>},
                                          {"F16", 2, read_all<2, from_f16>},
                                          {"BF16", 2, read_all<2, from_bf16>},
-                                         {"F64", 8, read_all<8, from_f64>}};
-// The batch counters of PyTorch's batch norms, which are ignored.
-constexpr ElementType kCounter = {"I64", 8, nullptr};
+                                         {"F64", 8, read_all<8, from_f64>},
+                                         {"I64", 8},
+                                         {"I32", 4},
+                                         {"U8", 1}};
 
-ElementType element_type(const std::string& tensor, const Json& json) {
+// Which tensors of a file may be there.
+enum class Accepted { floats, all };
+
+bool is_counter(const std::string& tensor, const std::string& dtype) {
+  return dtype == "I64" && tensor.ends_with("num_batches_tracked");
+}
+
+ElementType element_type(const std::string& tensor, const Json& json, Accepted accepted) {
   const auto& dtype = json.at("dtype").get_ref<const std::string&>();
   for (const ElementType& type : kElementTypes)
-    if (dtype == type.name) return type;
-  if (dtype == kCounter.name && tensor.ends_with("num_batches_tracked")) return kCounter;
-  throw UserError("its dtype is {}; F32, F16, BF16 and F64 can be read", shown(dtype));
+    if (dtype == type.name && (accepted == Accepted::all || type.read || is_counter(tensor, dtype)))
+      return type;
+  throw UserError("its dtype is {}; F32, F16, BF16{} can be read", shown(dtype),
+                  accepted == Accepted::all ? ", F64, I64, I32 and U8" : " and F64");
 }
 
 // One tensor's entry in the header. `data_bytes` is the number of bytes after the header.
@@ -89,8 +99,8 @@ struct Entry {
   Shape shape;
   std::uint64_t begin = 0, end = 0;
 
-  Entry(const std::string& tensor, const Json& json, std::uint64_t data_bytes)
-      : name(tensor), type(element_type(tensor, json)) {
+  Entry(const std::string& tensor, const Json& json, std::uint64_t data_bytes, Accepted accepted)
+      : name(tensor), type(element_type(tensor, json, accepted)) {
     std::vector<std::int64_t> sizes;
     std::uint64_t bytes = type.bytes;
     for (const Json& size : json.at("shape")) {
@@ -133,13 +143,13 @@ Json parse_object(const std::string& text, const std::string& path) {
 // The entries in the order of their data. Together they must fill the data without gaps or
 // overlaps.
 std::vector<Entry> parse_header(const std::string& text, std::uint64_t data_bytes,
-                                const std::string& path) {
+                                const std::string& path, Accepted accepted) {
   const Json header = parse_object(text, path);
   std::vector<Entry> entries;
   for (const auto& [name, json] : header.items()) {
     if (name == "__metadata__") continue;
     try {
-      entries.emplace_back(name, json, data_bytes);
+      entries.emplace_back(name, json, data_bytes, accepted);
     } catch (const Json::exception&) {
       throw UserError("{}: tensor {} lacks a dtype, shape or data_offsets", path, shown(name));
     } catch (const UserError& e) {
@@ -164,31 +174,9 @@ void read_exactly(std::ifstream& file, void* to, std::uint64_t bytes, const std:
     throw UserError("{} could not be read completely", path);
 }
 
-}  // namespace
-
-void write_safetensors(const std::filesystem::path& path, std::span<const NamedArray> arrays) {
-  nlohmann::ordered_json header;
-  header["__metadata__"] = {{"format", "pt"}};
-  std::uint64_t offset = 0;
-  for (const NamedArray& array : arrays) {
-    const std::uint64_t end = offset + array.values.size() * sizeof(float);
-    const auto sizes = array.shape.sizes();
-    header[array.name] = {{"dtype", "F32"},
-                          {"shape", std::vector<std::int64_t>(sizes.begin(), sizes.end())},
-                          {"data_offsets", {offset, end}}};
-    offset = end;
-  }
-  std::string text = header.dump();
-  text.resize((text.size() + 7) / 8 * 8, ' ');  // align the elements
-  const std::uint64_t length = text.size();
-
-  std::vector<std::span<const std::byte>> pieces = {std::as_bytes(std::span(&length, 1)),
-                                                    std::as_bytes(std::span(text))};
-  for (const NamedArray& array : arrays) pieces.push_back(std::as_bytes(std::span(array.values)));
-  write_file(path, pieces);
-}
-
-std::map<std::string, NamedArray> read_safetensors(const std::filesystem::path& file_path) {
+// Calls take(entry, bytes) for each tensor.
+template <class Take>
+void for_each_tensor(const std::filesystem::path& file_path, Accepted accepted, const Take& take) {
   const std::string path = file_path.string();
   const std::uint64_t file_bytes = regular_file_bytes(file_path);
   std::ifstream file(file_path, std::ios::binary);
@@ -206,19 +194,68 @@ std::map<std::string, NamedArray> read_safetensors(const std::filesystem::path& 
   std::string text(length, '\0');
   read_exactly(file, text.data(), length, path);
 
-  std::map<std::string, NamedArray> arrays;
   std::vector<std::byte> bytes;
-  for (const Entry& entry : parse_header(text, file_bytes - sizeof(length) - length, path)) {
+  const std::uint64_t data_bytes = file_bytes - sizeof(length) - length;
+  for (const Entry& entry : parse_header(text, data_bytes, path, accepted)) {
     bytes.resize(entry.end - entry.begin);
     read_exactly(file, bytes.data(), bytes.size(), path);
-    if (!entry.type.read) continue;
     try {
-      arrays.emplace(entry.name, NamedArray{entry.name, entry.shape, entry.values(bytes)});
+      take(entry, bytes);
     } catch (const UserError& e) {
       throw UserError("{}: tensor {}: {}", path, shown(entry.name), e.what());
     }
   }
+}
+
+}  // namespace
+
+std::vector<std::span<const std::byte>> safetensors_pieces(std::span<const RawArray> arrays,
+                                                           std::string& text) {
+  nlohmann::ordered_json header;
+  header["__metadata__"] = {{"format", "pt"}};
+  std::uint64_t offset = 0;
+  for (const RawArray& array : arrays) {
+    const std::uint64_t end = offset + array.bytes.size();
+    const auto sizes = array.shape.sizes();
+    header[array.name] = {{"dtype", array.dtype},
+                          {"shape", std::vector<std::int64_t>(sizes.begin(), sizes.end())},
+                          {"data_offsets", {offset, end}}};
+    offset = end;
+  }
+  const std::string json = header.dump();
+  const std::uint64_t length = (json.size() + 7) / 8 * 8;  // align the elements
+  text.assign(reinterpret_cast<const char*>(&length), sizeof(length));
+  text += json;
+  text.resize(sizeof(length) + length, ' ');
+
+  std::vector<std::span<const std::byte>> pieces = {std::as_bytes(std::span(text))};
+  for (const RawArray& array : arrays) pieces.push_back(array.bytes);
+  return pieces;
+}
+
+void write_safetensors(const std::filesystem::path& path, std::span<const NamedArray> arrays) {
+  std::vector<RawArray> raw;
+  for (const NamedArray& array : arrays)
+    raw.push_back({array.name, "F32", array.shape, std::as_bytes(std::span(array.values))});
+  std::string text;
+  write_file(path, safetensors_pieces(raw, text));
+}
+
+std::map<std::string, NamedArray> read_safetensors(const std::filesystem::path& path) {
+  std::map<std::string, NamedArray> arrays;
+  for_each_tensor(
+      path, Accepted::floats, [&](const Entry& entry, std::span<const std::byte> bytes) {
+        if (entry.type.read)
+          arrays.emplace(entry.name, NamedArray{entry.name, entry.shape, entry.values(bytes)});
+      });
   return arrays;
+}
+
+void read_raw_safetensors(const std::filesystem::path& path,
+                          const std::function<void(const RawArray& array)>& take) {
+  for_each_tensor(path, Accepted::all, [&](const Entry& entry, std::span<const std::byte> bytes) {
+    take({entry.name, entry.type.name, entry.shape, bytes});
+  });
 }
 
 }  // namespace tandem
