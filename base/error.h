@@ -2,6 +2,7 @@
 //   UserError    a usage error (option, file, size): one sentence, exit status 2
 //   SystemError  the environment failed (memory, disk, a peer): status 1
 //   Diverged     training diverged: a number is no longer finite: status 3
+//   Interrupted  a signal has stopped training, and results are saved: status 128 + the signal
 //   logic_error  a contract inside Tandem is broken, which is a bug: status 1
 #pragma once
 
@@ -34,6 +35,13 @@ class SystemError : public std::runtime_error {
 
 class Diverged : public SystemError {
   using SystemError::SystemError;
+};
+
+class Interrupted : public std::runtime_error {
+ public:
+  Interrupted(int number, const std::string& message)
+      : std::runtime_error(message), signal(number) {}
+  const int signal;
 };
 
 class OutOfMemory : public SystemError {

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 namespace tandem {
@@ -33,6 +34,21 @@ inline std::uint64_t hash_of(std::span<const float> values) {
     for (std::size_t lane = 0; lane < kLanes; ++lane) mix(lanes[lane], values[i + lane]);
   for (; i < values.size(); ++i) mix(lanes[i % kLanes], values[i]);
   return hash_of(std::as_bytes(std::span(lanes)));
+}
+
+// The same for bytes.
+inline std::uint64_t fast_hash_of(std::span<const std::byte> bytes) {
+  constexpr std::size_t kLanes = 4, kWord = sizeof(std::uint64_t);
+  std::uint64_t lanes[kLanes];
+  for (std::size_t lane = 0; lane < kLanes; ++lane) lanes[lane] = kHashOfNothing + lane;
+  std::size_t i = 0;
+  for (; i + kLanes * kWord <= bytes.size(); i += kLanes * kWord)
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      std::uint64_t word;
+      std::memcpy(&word, bytes.data() + i + lane * kWord, kWord);
+      lanes[lane] = std::rotl((lanes[lane] ^ word) * 0x9e3779b97f4a7c15ULL, 29);
+    }
+  return hash_of(bytes.subspan(i), hash_of(std::as_bytes(std::span(lanes))));
 }
 
 }  // namespace tandem

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -14,6 +15,7 @@
 #include "tensor/device_queue.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
+#include "tensor/state.h"
 
 namespace tandem {
 
@@ -106,6 +108,14 @@ class SkippedFiles {
     const std::lock_guard lock(mutex_);
     return all_;
   }
+  // Saves what was skipped, or adds what was saved.
+  void visit(State& state) {
+    std::string text;
+    for (const std::string& what : all()) text += what + '\0';
+    state("skipped files", text);
+    for (std::size_t at = 0; at < text.size(); at += std::strlen(text.c_str() + at) + 1)
+      add(text.c_str() + at);
+  }
 
  private:
   mutable std::mutex mutex_;
@@ -119,8 +129,8 @@ struct DataSplit {
   std::string description;      // which data, and why, for a person
   Augment augment = {};         // of the training images; may be empty
   int loader_threads = 1;       // suitable number, for all workers of this machine together
-  std::shared_ptr<const SkippedFiles> skipped = {};  // null if no file can be skipped
-  std::vector<std::string> left_out = {};            // files that are not used, one line each
+  std::shared_ptr<SkippedFiles> skipped = {};  // null if no file can be skipped
+  std::vector<std::string> left_out = {};      // files that are not used, one line each
 };
 
 }  // namespace tandem

@@ -44,6 +44,11 @@ Loader::Loader(std::shared_ptr<const Dataset> dataset, const Normalisation& norm
   } else {
     require(!options.augment, "only pixels can be augmented");
   }
+  if (options.first > 0) {
+    epoch_ = options.first / batches_per_epoch();
+    batch_ = options.first % batches_per_epoch();
+    order_ = epoch_order(dataset_->size(), options_, epoch_);
+  }
   for (int i = 0; i < options.threads; ++i)
     threads_.emplace_back([this](const std::stop_token& stop) { produce(stop); });
 }

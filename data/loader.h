@@ -32,9 +32,10 @@ struct LoaderOptions {
   std::uint64_t seed = 0;
   std::int64_t workers = 1;
   std::int64_t rank = 0;
-  Augment augment = {};  // may be empty
-  bool bytes = false;    // leave pixels as u8; the user of the batch normalises them
-  int threads = 1;       // reading threads; more than one pays if images must be decoded
+  Augment augment = {};    // may be empty
+  bool bytes = false;      // leave pixels as u8; the user of the batch normalises them
+  std::int64_t first = 0;  // the batch to begin with, counted over all epochs
+  int threads = 1;         // reading threads; more than one pays if images must be decoded
 };
 
 class Loader {

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "base/error.h"
 #include "base/hash.h"
 #include "dist/strategies.h"
@@ -48,16 +51,32 @@ std::optional<Difference> compare(Communication& communication, int ranks,
 
 }  // namespace
 
-std::vector<Trait> traits_of(const std::string& app, const TrainOptions& options) {
+namespace {
+
+std::vector<Trait> traits_of(const std::string& app, const TrainOptions& options, bool may_change) {
   std::vector<Trait> traits = {{"the program", app}};
   for (const OptionRow& row : option_table()) {
-    if (row.ranks == Ranks::agree) traits.push_back({row.name, row.text(options)});
+    if (row.ranks == Ranks::agree && (may_change || !row.may_change))
+      traits.push_back({row.name, row.text(options)});
     if (row.name != "--algo") continue;
     for (const StrategyOption& option : strategy_options())
       traits.push_back({option.name, option.text(option_value(options.algo_options, option.name))});
   }
   for (const auto& [key, own] : options.own)
     if (!own.ranks_differ) traits.push_back({option_of(key), text_of(own)});
+  return traits;
+}
+
+}  // namespace
+
+std::vector<Trait> traits_of(const std::string& app, const TrainOptions& options) {
+  return traits_of(app, options, true);
+}
+
+std::vector<Trait> traits_to_resume(const std::string& app, const TrainOptions& options,
+                                    const DataSplit& data) {
+  std::vector<Trait> traits = traits_of(app, options, false);
+  std::ranges::move(traits_of(data), std::back_inserter(traits));
   return traits;
 }
 

@@ -19,6 +19,11 @@ namespace tandem {
 // run_on_ranks.
 std::vector<Trait> traits_of(const std::string& app, const TrainOptions& options);
 
+// What a run must have in common with a checkpoint to continue from it: the same, without options
+// that may change, and with the data.
+std::vector<Trait> traits_to_resume(const std::string& app, const TrainOptions& options,
+                                    const DataSplit& data);
+
 // Compares sizes, shapes and fingerprints of the data, but not the paths. Every rank must call it.
 // Throws UserError on rank 0, which says what differs, and SaidElsewhere on the others.
 void require_same_data(Communication& communication, const DataSplit& data);

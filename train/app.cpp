@@ -16,6 +16,7 @@
 #include "dist/transport/crash.h"
 #include "dist/transport/hydra.h"
 #include "dist/transport/mpi_launch.h"
+#include "train/interruption.h"
 
 namespace tandem {
 
@@ -61,6 +62,9 @@ int run(const char* name, const std::function<void()>& body) {
   } catch (const Diverged& e) {
     say(name, "", e);
     return 3;
+  } catch (const Interrupted& e) {
+    if (speaks) say(name, "", e);
+    return 128 + e.signal;
   } catch (const std::exception& e) {
     say(name, "", e);
     return 1;
@@ -72,6 +76,7 @@ int run(const char* name, const std::function<void()>& body) {
 int run_app(const char* name, const std::function<void()>& body) {
   take_signals_from_ucx();
   survive_failing_writes();
+  allow_interruptions();
   watch_over_this_rank(name);
   return run(name, body);
 }

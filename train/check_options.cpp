@@ -76,6 +76,15 @@ TrainOptions check_options(TrainOptions o) {
     throw UserError("--precision {} needs --device cuda", to_string(o.precision));
   if (!o.plan.empty() && !strategy_named(o.algo).keeps_plan)
     throw UserError("--plan has no effect with --algo {}", o.algo);
+  if (o.resume == kResumeAuto && o.checkpoint.empty())
+    throw UserError("--resume auto needs --checkpoint, which names the folder");
+  // With auto, the others are for a run that starts from the beginning.
+  const bool resumes = !o.resume.empty() && o.resume != kResumeAuto;
+  if (resumes && !o.load.empty()) throw UserError("--load and --resume cannot be used together");
+  if (resumes && !o.resume_weights.empty())
+    throw UserError("--resume-weights and --resume cannot be used together");
+  if (!o.load.empty() && !o.resume_weights.empty())
+    throw UserError("--load and --resume-weights cannot be used together");
   if (o.nesterov && o.momentum == 0) throw UserError("--nesterov needs a --momentum above 0");
   return o;
 }

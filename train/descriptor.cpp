@@ -48,7 +48,13 @@ void Descriptor::sync() {
 }
 
 void Descriptor::truncate(std::int64_t bytes) {
-  if (::ftruncate(fd_, bytes) != 0) fail("shorten");
+  if (::ftruncate(fd_, bytes) != 0 || ::lseek(fd_, bytes, SEEK_SET) != bytes) fail("shorten");
+}
+
+std::int64_t Descriptor::size() const {
+  struct stat status {};
+  if (::fstat(fd_, &status) != 0) fail("look at");
+  return status.st_size;
 }
 
 void Descriptor::close() {

@@ -27,7 +27,9 @@ class Descriptor {
   // Writes all bytes, in several calls if the system takes only part of them.
   void write(std::span<const std::byte> bytes);
   void sync();
+  // Shortens the file. Later writes continue there.
   void truncate(std::int64_t bytes);
+  std::int64_t size() const;
   void close();  // throws if written data was lost
 
   int fd() const { return fd_; }

@@ -7,7 +7,7 @@
 
 namespace tandem {
 
-Length::Length(const DataSplit& data, const TrainOptions& o) {
+Length::Length(const DataSplit& data, const TrainOptions& o, std::int64_t before) : done(before) {
   const BatchPlan plan{.samples = data.train->size(), .batch = o.batch, .drop_last = true};
   // With a set smaller than a batch nothing is trained, only tested.
   iterations_per_epoch = std::max<std::int64_t>(1, plan.batches_per_epoch());

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <iterator>
 #include <utility>
@@ -44,10 +45,30 @@ Metrics::~Metrics() {
   if (made_) ::unlink(locked_->file.path().c_str());
 }
 
-void Metrics::begin() {
+void Metrics::require_continuation() {
+  if (!shortens_) return;
+  const std::string text = read_file(locked_->file.path());
+  if (text.empty()) written_ = 0, hash_ = kHashOfNothing;
+  const auto before = std::as_bytes(std::span(text))
+                          .first(std::min(text.size(), static_cast<std::size_t>(written_)));
+  if (std::ssize(before) != written_ || hash_of(before) != hash_)
+    throw UserError(
+        "{}: {} does not begin with what was written before the checkpoint; choose another file",
+        option_, locked_->file.path().string());
+}
+
+void Metrics::begin(bool continues) {
   made_ = false;
-  if (shortens_) locked_->file.truncate(0);
-  if (format_ == Format::csv) lines_ = kColumns;
+  if (!continues) written_ = 0, hash_ = kHashOfNothing;
+  if (shortens_) locked_->file.truncate(written_);
+  if (written_ == 0 && format_ == Format::csv) lines_ = kColumns;
+}
+
+void Metrics::visit(State& state) {
+  auto hash = static_cast<std::int64_t>(hash_);
+  state("bytes of " + option_, written_);
+  state("hash of " + option_, hash);
+  hash_ = static_cast<std::uint64_t>(hash);
 }
 
 void Metrics::iteration(std::int64_t iteration, std::int64_t epoch, double loss, double lr,
@@ -84,6 +105,7 @@ void Metrics::test(std::int64_t epoch, std::int64_t iteration, double train_loss
   try {
     locked_->file.write(std::as_bytes(std::span(lines)));
     written_ += std::ssize(lines);
+    hash_ = hash_of(std::as_bytes(std::span(lines)), hash_);
   } catch (const FileError&) {
     try {
       if (shortens_) locked_->file.truncate(written_);

@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "base/hash.h"
+#include "tensor/state.h"
 #include "train/file_lock.h"
 
 namespace tandem {
@@ -26,7 +28,13 @@ class Metrics {
 
   const std::string& option() const { return option_; }
 
-  void begin();  // throws SystemError
+  // Saves or loads how far the file was written.
+  void visit(State& state);
+  // Throws UserError unless the file begins with what was written before the checkpoint, according
+  // to what visit() has loaded. An empty file will do, too: it gets what follows.
+  void require_continuation();
+  // Clears the file, or with `continues` what was written after the checkpoint. Throws SystemError.
+  void begin(bool continues);
   void iteration(std::int64_t iteration, std::int64_t epoch, double loss, double lr, double ms);
   // A test of the weights after this iteration. Also writes all lines so far. Throws SystemError if
   // that fails; complete lines written earlier are kept. Do not use the object after that.
@@ -37,10 +45,11 @@ class Metrics {
   std::string option_;
   Format format_;
   std::optional<LockedFile> locked_;
-  bool made_ = false;         // the file was not there before
-  bool shortens_ = false;     // the file can be truncated
-  std::string lines_;         // not yet written
-  std::int64_t written_ = 0;  // bytes
+  bool made_ = false;                    // the file was not there before
+  bool shortens_ = false;                // the file can be truncated
+  std::string lines_;                    // not yet written
+  std::int64_t written_ = 0;             // bytes
+  std::uint64_t hash_ = kHashOfNothing;  // of what is written
 };
 
 }  // namespace tandem

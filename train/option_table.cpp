@@ -27,6 +27,24 @@ Rule below_1() {
   return rules::number("a number from 0 to below 1", [](double v) { return v >= 0 && v < 1; });
 }
 
+// Seconds, or a number with a unit. Becomes seconds.
+Rule duration_rule() {
+  return {"a time such as 90s, 30m, 6h or 2d", [](std::string& text) {
+            constexpr std::pair<char, double> kUnits[] = {
+                {'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}};
+            double factor = 1;
+            std::string number = text;
+            for (const auto& [unit, seconds] : kUnits)
+              if (text.ends_with(unit)) {
+                factor = seconds;
+                number.pop_back();
+              }
+            if (!positive().holds(number)) return false;
+            text = fmt::format("{}", factor * std::stod(number));
+            return true;
+          }};
+}
+
 Rule link() {
   return {kLinkForms, [](std::string& text) {
             try {
@@ -47,11 +65,12 @@ std::vector<OptionRow> make_table() {
       {.name = "--algo", .member = &O::algo, .rule = one_of(strategy_names()), .unset = ""},
       {.name = "--workers", .member = &O::workers, .rule = whole(1, 1024), .unset = "0"},
       {.name = "--compress", .member = &O::compress, .rule = one_of(compressor_names())},
-      {.name = "--link", .member = &O::link, .rule = link()},
+      {.name = "--link", .member = &O::link, .rule = link(), .may_change = true},
       {.name = "--verify-every",
        .member = &O::verify_every,
        .rule = whole(0, kBillion),
-       .unset = fmt::format("{}", kAtEveryTest)},
+       .unset = fmt::format("{}", kAtEveryTest),
+       .may_change = true},
       {.name = "--stall-timeout",
        .member = &O::stall_timeout,
        .ranks = kDiffer,
@@ -97,6 +116,24 @@ std::vector<OptionRow> make_table() {
       {.name = "--summary", .member = &O::summary, .ranks = kDiffer},
       {.name = "--trace", .member = &O::trace, .ranks = kDiffer},
       {.name = "--plan", .member = &O::plan, .ranks = kDiffer},
+      {.name = "--checkpoint", .member = &O::checkpoint, .unset = "", .may_change = true},
+      {.name = "--checkpoint-every",
+       .member = &O::checkpoint_every,
+       .rule = whole(1, kBillion),
+       .unset = "0",
+       .may_change = true},
+      {.name = "--checkpoint-seconds",
+       .member = &O::checkpoint_seconds,
+       .rule = positive(),
+       .may_change = true},
+      {.name = "--keep", .member = &O::keep, .rule = whole(1, kMillion), .may_change = true},
+      {.name = "--resume", .member = &O::resume, .unset = "", .may_change = true},
+      {.name = "--resume-weights", .member = &O::resume_weights, .ranks = kDiffer, .unset = ""},
+      {.name = "--mtbf",
+       .member = &O::mtbf,
+       .ranks = kDiffer,
+       .rule = duration_rule(),
+       .unset = "0"},
       {.name = "--timeline", .member = &O::timeline, .ranks = kDiffer},
       {.name = "--timeline-ms",
        .member = &O::timeline_ms,

@@ -33,6 +33,9 @@ struct OptionRow {
   std::optional<Rule> rule = {};  // none: any value is allowed
   // The value that means "not given". The command line does not accept it.
   std::optional<std::string> unset = {};
+  // Whether a run that resumes from a checkpoint may have another value. (The ranks agree on it
+  // nevertheless.)
+  bool may_change = false;
 
   // The value's name, or the value in plain decimal; "none" if not given; "on" or "off" for
   // a flag.

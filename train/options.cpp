@@ -204,6 +204,20 @@ void add_options(CLI::App& app, const AppHelp& about, TrainOptions& o) {
         "Write the timeline of all threads (Chrome's format;\n"
         "open it with ui.perfetto.dev)");
   files("--plan", "FILE", plan_help().c_str());
+  files("--checkpoint", "DIR",
+        "Regularly save all that is needed to continue the run\n"
+        "to the same bits. Ctrl-C and SIGTERM save, too");
+  files("--checkpoint-every", "N", "Save after every N iterations");
+  files("--checkpoint-seconds", "S", "Without --checkpoint-every, save after this many");
+  files("--keep", "N", "How many checkpoints to keep; older ones are removed");
+  files("--resume", "DIR|auto",
+        "Continue from the newest checkpoint in DIR, or from\n"
+        "the one that DIR is. auto: from the newest in\n"
+        "--checkpoint; if there is none, from the beginning");
+  files("--resume-weights", "DIR", "Start a new run with the weights of a checkpoint");
+  files("--mtbf", "TIME",
+        "Mean time between failures, such as 6h. The summary\n"
+        "then has the best --checkpoint-seconds");
   files("--timeline", "", "At the end, print two iterations of worker 0 as letters");
   files("--timeline-ms", "MS",
         "Milliseconds per letter of --timeline, to compare runs.\n"
@@ -233,6 +247,11 @@ void check_use(const TrainOptions& o, const CLI::App& app) {
   if (o.timeline && o.quiet) throw UserError("--timeline and --quiet cannot be used together");
   if (given("--timeline-ms") && !o.timeline)
     throw UserError("--timeline-ms has no effect without --timeline");
+  for (const char* option : {"--checkpoint-every", "--checkpoint-seconds", "--keep", "--mtbf"})
+    if (given(option) && o.checkpoint.empty())
+      throw UserError("{} has no effect without --checkpoint", option);
+  if (given("--checkpoint-every") && given("--checkpoint-seconds"))
+    throw UserError("--checkpoint-every and --checkpoint-seconds cannot be used together");
   if (given("--iterations") && given("--epochs"))
     throw UserError("--iterations and --epochs cannot be used together");
 }

@@ -20,6 +20,10 @@ namespace tandem {
 // For TrainOptions::verify_every.
 inline constexpr std::int64_t kAtEveryTest = -1;
 
+// For TrainOptions::resume: the newest checkpoint of --checkpoint; if there is none, from the
+// beginning.
+inline constexpr const char* kResumeAuto = "auto";
+
 enum class Switch { off, on };
 template <>
 struct NamesOf<Switch> {
@@ -71,6 +75,15 @@ struct TrainOptions {
   std::string plan;  // read if it exists, else written; for algorithms that plan by measurement
   bool timeline = false, quiet = false;
   double timeline_ms = 0;  // per letter; 0: the timeline fills its lines
+
+  // Checkpoints
+  std::string checkpoint;             // a folder; empty: none are written
+  std::int64_t checkpoint_every = 0;  // iterations; 0: by time
+  double checkpoint_seconds = 600;
+  std::int64_t keep = 2;       // how many checkpoints are kept
+  std::string resume;          // a folder, or kResumeAuto
+  std::string resume_weights;  // a folder
+  double mtbf = 0;             // mean seconds between failures; 0: not known
 
   // The application's own options, by their names in the summary.
   struct Own {

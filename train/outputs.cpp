@@ -3,10 +3,12 @@
 #include <unistd.h>
 
 #include <array>
+#include <filesystem>
 #include <string_view>
 #include <utility>
 
 #include "base/error.h"
+#include "train/checkpoint.h"
 #include "train/files.h"
 #include "train/plan_file.h"
 #include "train/timeline.h"
@@ -69,6 +71,25 @@ const TrainOptions& checked(const TrainOptions& o, const std::string& features) 
   return o;
 }
 
+// Makes the folder of checkpoints if needed, and locks it for this run.
+void take_folder(const TrainOptions& o, std::optional<LockFile>& lock) {
+  if (o.checkpoint.empty()) return;
+  const std::filesystem::path folder = o.checkpoint;
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw UserError("--checkpoint: cannot create {}: {}", o.checkpoint, error.message());
+  check_writable("--checkpoint", folder / "lock");
+  lock.emplace(folder / "lock");
+  if (lock->is_held_elsewhere())
+    throw UserError("--checkpoint: another run is using {}; choose another folder", o.checkpoint);
+  const auto found = checkpoints_in(folder);
+  if (!found.empty() && o.resume.empty())
+    throw UserError(
+        "--checkpoint: {} has a checkpoint of iteration {}; continue with --resume auto, or choose "
+        "another folder",
+        o.checkpoint, found.back());
+}
+
 }  // namespace
 
 Outputs::Outputs(const std::string& app, const TrainOptions& options, const std::string& features)
@@ -76,12 +97,22 @@ Outputs::Outputs(const std::string& app, const TrainOptions& options, const std:
       failures_(app),
       console_(writes_to_stdout(o_) ? stderr : stdout, failures_),
       courses_{{{"--metrics", o_.metrics, Metrics::Format::json_lines}},
-               {{"--csv", o_.csv, Metrics::Format::csv}}} {}
+               {{"--csv", o_.csv, Metrics::Format::csv}}} {
+  take_folder(o_, checkpoint_lock_);
+}
 
-void Outputs::begin() {
+void Outputs::begin(std::int64_t done) {
   for (Course& course : courses_)
-    course.works =
-        failures_.attempt_meanwhile(course.metrics.option(), [&] { course.metrics.begin(); });
+    course.works = failures_.attempt_meanwhile(course.metrics.option(),
+                                               [&] { course.metrics.begin(done > 0); });
+}
+
+void Outputs::require_continuation() {
+  for (Course& course : courses_) course.metrics.require_continuation();
+}
+
+void Outputs::visit(State& state) {
+  for (Course& course : courses_) course.metrics.visit(state);
 }
 
 void Outputs::say(const std::string& text) {
@@ -109,6 +140,9 @@ void Outputs::plan(const MergePlan& plan) {
 }
 
 void Outputs::finish(const Summary& summary, const ParameterSet& weights) {
+  if (!summary.checkpoints.failure.empty())
+    failures_.attempt("--checkpoint",
+                      [&] { throw SystemError("{}", summary.checkpoints.failure); });
   const auto write = [&](const char* option, const std::string& file, const auto& how) {
     if (!file.empty()) failures_.attempt(option, how);
   };

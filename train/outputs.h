@@ -9,6 +9,7 @@
 
 #include "autograd/parameter.h"
 #include "train/console.h"
+#include "train/file_lock.h"
 #include "train/metrics.h"
 #include "train/options.h"
 #include "train/summary.h"
@@ -18,12 +19,17 @@ namespace tandem {
 class Outputs {
  public:
   // Throws UserError, before any work is done, if a file cannot be written, if two outputs are the
-  // same file, or if an output would overwrite an input (--plan, --load, or `features`; only --save
-  // may replace the last two).
+  // same file, if an output would overwrite an input (--plan, --load, or `features`; only --save
+  // may replace the last two), or if --checkpoint has checkpoints of another run.
   Outputs(const std::string& app, const TrainOptions& options, const std::string& features);
 
-  // Call when training begins. Clears earlier metrics.
-  void begin();
+  // Call when training begins, after this many iterations before a checkpoint. Clears earlier
+  // metrics, except those of these iterations.
+  void begin(std::int64_t done);
+  // Saves or loads how far the metrics were written.
+  void visit(State& state);
+  // As in Metrics.
+  void require_continuation();
   // Prints for a person, unless --quiet. Goes to stderr if an output file is standard output.
   void say(const std::string& text);
 
@@ -42,6 +48,7 @@ class Outputs {
 
  private:
   TrainOptions o_;
+  std::optional<LockFile> checkpoint_lock_;
   WriteFailures failures_;
   Console console_;
   struct Course {

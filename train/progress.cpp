@@ -22,10 +22,11 @@ std::size_t terminal_width() {
 
 }  // namespace
 
-Progress::Progress(bool quiet, std::int64_t iterations, std::int64_t epochs,
+Progress::Progress(bool quiet, std::int64_t done, std::int64_t iterations, std::int64_t epochs,
                    std::function<void(const std::string&)> say)
     : quiet_(quiet),
       bar_(!quiet && ::isatty(STDERR_FILENO) == 1),
+      done_(done),
       iterations_(iterations),
       epochs_(epochs),
       say_(std::move(say)),
@@ -41,7 +42,8 @@ void Progress::step(std::int64_t iteration, double loss, double samples_per_s) {
   constexpr std::size_t kWidth = 24;
   const double share = static_cast<double>(iteration) / static_cast<double>(iterations_);
   const auto filled = static_cast<std::size_t>(share * kWidth);
-  const double left = seconds_between(begin_, now) * (1 / share - 1);
+  const double left = seconds_between(begin_, now) * static_cast<double>(iterations_ - iteration) /
+                      static_cast<double>(iteration - done_);
   std::string line = fmt::format("[{:=<{}}{: <{}}] {:3.0f}%  loss {:.4f}", "", filled, "",
                                  kWidth - filled, 100 * share, loss);
   if (accuracy_ >= 0) line += fmt::format("  test {:.2f}%", 100 * accuracy_);

@@ -11,8 +11,9 @@ namespace tandem {
 
 class Progress {
  public:
-  // `epochs` is 0 if tests are not at the ends of epochs. `say` prints the lines per test.
-  Progress(bool quiet, std::int64_t iterations, std::int64_t epochs,
+  // `done`: iterations before a checkpoint that the run continues from. `epochs` is 0 if tests are
+  // not at the ends of epochs. `say` prints the lines per test.
+  Progress(bool quiet, std::int64_t done, std::int64_t iterations, std::int64_t epochs,
            std::function<void(const std::string&)> say);
   ~Progress() { clear_bar(); }
   Progress(const Progress&) = delete;
@@ -31,7 +32,7 @@ class Progress {
 
   bool quiet_;
   bool bar_;  // stderr is a terminal
-  std::int64_t iterations_, epochs_;
+  std::int64_t done_, iterations_, epochs_;
   std::function<void(const std::string&)> say_;
   Clock::time_point begin_, drawn_;
   double accuracy_ = -1;  // of the last test; negative before the first

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "train/checkpoint.h"
 #include "train/length.h"
 #include "train/weights.h"
 
@@ -32,6 +33,7 @@ Replica::Replica(const Task& task, const DataSplit& data, const TrainOptions& o,
                                .nesterov = o.nesterov}) {
   if (!task.features.empty()) load_fixed_weights(task.features, parameters_);
   if (!o.load.empty()) load_weights(o.load, parameters_);
+  if (!o.resume_weights.empty()) read_checkpoint_weights(o.resume_weights).load(parameters_);
 }
 
 }  // namespace tandem

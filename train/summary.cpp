@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <type_traits>
 
@@ -132,8 +134,44 @@ double Summary::samples_per_s() const {
   return mean_ms() > 0 ? 1e3 * static_cast<double>(options.batch) / mean_ms() : 0;
 }
 
+bool Summary::is_timed(std::int64_t t) const {
+  return std::ranges::none_of(starts, [&](std::int64_t s) { return s < t && t <= s + cold; });
+}
+
+std::int64_t Summary::timed() const { return std::ssize(timed_ms()); }
+
 std::vector<double> Summary::timed_ms() const {
-  return {iteration_ms.begin() + cold, iteration_ms.end()};
+  std::vector<double> timed;
+  for (std::size_t i = 0; i < iteration_ms.size(); ++i)
+    if (is_timed(static_cast<std::int64_t>(i) + 1)) timed.push_back(iteration_ms[i]);
+  return timed;
+}
+
+void Summary::visit(State& state) {
+  std::vector<double> started(starts.begin(), starts.end());
+  std::vector<double> tested_objective;
+  auto was_tested = static_cast<std::int64_t>(tested);
+  if (objective) tested_objective.push_back(*objective);
+  state("iterations at each start", started);
+  state("wall seconds", wall_s);
+  state("milliseconds of each iteration", iteration_ms);
+  state("tested", was_tested);
+  state("train loss", train_loss);
+  state("test accuracy", test_accuracy);
+  state("objective", tested_objective);
+  starts.assign(started.begin(), started.end());
+  if (!tested_objective.empty()) objective = tested_objective.front();
+  tested = was_tested != 0;
+}
+
+// J. T. Daly, A higher order estimate of the optimum checkpoint interval for restart dumps, 2006.
+std::optional<double> Summary::best_checkpoint_s() const {
+  if (options.mtbf == 0 || checkpoints.checkpoints == 0) return {};
+  const double cost = checkpoint_pause_s / static_cast<double>(checkpoints.checkpoints);
+  const double m = options.mtbf;
+  if (cost >= 2 * m) return m;
+  const double share = cost / (2 * m);
+  return std::sqrt(2 * cost * m) * (1 + std::sqrt(share) / 3 + share / 9) - cost;
 }
 
 double Summary::mean_ms() const { return mean(timed_ms()); }
@@ -152,7 +190,9 @@ ModelInput Summary::model() const {
   m.compute = {.update = per_iteration(w.compute(SpanKind::update)),
                .forward = per_iteration(w.compute(SpanKind::data) + w.compute(SpanKind::forward)),
                .backward = per_iteration(w.compute(SpanKind::backward))};
-  m.closed = per_iteration(static_cast<double>(std::clamp(warmup, cold, iterations) - cold));
+  std::int64_t closed = 0;  // timed iterations before the pipeline opens
+  for (std::int64_t t = 1; t <= std::min(warmup, iterations); ++t) closed += is_timed(t) ? 1 : 0;
+  m.closed = per_iteration(static_cast<double>(closed));
   return m;
 }
 
@@ -174,6 +214,23 @@ Json plan_json(const Summary& s) {
           {"bytes", bytes},
           {"predicted_ms", s.plan.predicted_s ? Json(1e3 * *s.plan.predicted_s) : Json()},
           {"first_iteration", s.plan.first_iteration}};
+}
+
+}  // namespace
+
+namespace {
+
+// Means per checkpoint of this run, since it was last started; the file is rank 0's.
+Json checkpoints_json(const Summary& s) {
+  if (s.options.checkpoint.empty()) return nullptr;
+  const auto count = static_cast<double>(s.checkpoints.checkpoints);
+  const auto mean = [&](double total) { return count > 0 ? Json(total / count) : Json(); };
+  const auto best = s.best_checkpoint_s();
+  return {{"count", s.checkpoints.checkpoints},
+          {"pause_ms", mean(1e3 * s.checkpoint_pause_s)},
+          {"write_ms", mean(1e3 * s.checkpoints.write_s)},
+          {"bytes", mean(s.checkpoints.bytes)},
+          {"best_seconds", best ? Json(*best) : Json()}};
 }
 
 }  // namespace
@@ -207,10 +264,13 @@ std::string to_json(const Summary& s) {
                        {"sync_s", s.network.sync}}},
                      {"model", model_json(s.model())},
                      {"plan", plan_json(s)},
-                     {"train_loss", s.train_loss},
+                     {"train_loss", s.tested ? Json(s.train_loss) : Json()},
                      {"objective", s.objective ? Json(*s.objective) : Json(nullptr)},
-                     {"test_accuracy", s.test_accuracy},
+                     {"test_accuracy", s.tested ? Json(s.test_accuracy) : Json()},
                      {"samples_per_s", s.samples_per_s()},
+                     {"starts", s.starts},
+                     {"interrupted", s.stopped_by ? Json(::strsignal(s.stopped_by)) : Json()},
+                     {"checkpoints", checkpoints_json(s)},
                      {"skipped_images", {{"count", s.skipped.size()}, {"first", first_skipped(s)}}},
                      {"peak_memory_mb", peak_memory_mb()},
                      {"weights_hash", s.weights_hash}};
@@ -284,10 +344,22 @@ std::string to_text(const Summary& s) {
       text += "\n";
       text += ranks_text(s);
     }
-    text += fmt::format("\n  train loss     {:.4f}", s.train_loss);
+    if (s.tested) text += fmt::format("\n  train loss     {:.4f}", s.train_loss);
+  }
+  if (s.checkpoints.checkpoints > 0) {
+    const auto mean = [&](double total) {
+      return total / static_cast<double>(s.checkpoints.checkpoints);
+    };
+    text += fmt::format("\n  checkpoints    {}, each a pause of {:.1f} ms; written in {:.1f} ms",
+                        s.checkpoints.checkpoints, 1e3 * mean(s.checkpoint_pause_s),
+                        1e3 * mean(s.checkpoints.write_s));
+    if (const auto best = s.best_checkpoint_s())
+      text += fmt::format("\n                 best with this --mtbf: --checkpoint-seconds {:.0f}",
+                          std::max(1.0, *best));
   }
   if (s.objective) text += fmt::format("\n  objective      {:.6f}", *s.objective);
-  text += fmt::format("\n  test accuracy  {:.2f}%\n  weights hash   {}\n", 100 * s.test_accuracy,
+  text += fmt::format("\n  test accuracy  {}\n  weights hash   {}\n",
+                      s.tested ? fmt::format("{:.2f}%", 100 * s.test_accuracy) : "not tested",
                       s.weights_hash);
   if (!s.skipped.empty()) {
     text += fmt::format("\n  {} broken {} skipped:\n", s.skipped.size(),

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -16,11 +17,14 @@
 #include "tensor/device_queue.h"
 #include "train/agreement.h"
 #include "train/check_options.h"
+#include "train/coordination.h"
 #include "train/evaluation.h"
 #include "train/gathering.h"
+#include "train/interruption.h"
 #include "train/outputs.h"
 #include "train/plan_file.h"
 #include "train/progress.h"
+#include "train/resume.h"
 #include "train/run_ahead.h"
 #include "train/weights.h"
 #include "train/worker.h"
@@ -32,16 +36,20 @@ namespace {
 class Training {
  public:
   Training(Worker& worker, const DataSplit& data, const TrainOptions& o, const Length& length,
-           Communication& communication, Summary& summary, Outputs* outputs)
+           Communication& communication, Coordination& coordination, std::int64_t& sent_before,
+           Summary& summary, Outputs* outputs)
       : worker_(worker),
+        skipped_(data.skipped.get()),
         o_(o),
         length_(length),
         communication_(communication),
+        coordination_(coordination),
+        sent_before_(sent_before),
         summary_(summary),
         outputs_(outputs),
         ahead_(worker.replica().device(), worker.spans()),
         evaluation_(worker, data, o, communication),
-        progress_(o.quiet || !first(), length.iterations,
+        progress_(o.quiet || !first(), length.done, length.iterations,
                   length.tests_by_epochs() ? length.epoch_of(length.iterations) : 0,
                   [this](const std::string& line) { outputs_->say(line); }) {}
 
@@ -50,7 +58,7 @@ class Training {
   void run() try {
     Strategy& strategy = worker_.strategy();
     begin_timing();
-    for (std::int64_t t = 1; t <= length_.iterations; ++t) {
+    for (std::int64_t t = summary_.iterations + 1; t <= length_.iterations; ++t) {
       worker_.begin(t, std::exchange(resumes_, false));
       const Batch batch = worker_.next_batch();
       strategy.before_step(t);
@@ -58,18 +66,38 @@ class Training {
       strategy.after_backward(t);
       ahead_.add(t, loss, worker_.loss_share());
 
+      const auto [saves, stop] = coordination_.after(t);
       const bool looks = length_.tests_at(t) || verifies_at(t);
-      const bool pauses = looks || t == length_.cold;
+      const bool pauses = looks || saves || stop != 0 || t == length_.cold_until();
+      const auto paused = Clock::now();
       if (pauses) strategy.settle();
       take_done(pauses);
       if (pauses) say_plan();
       if (t == length_.iterations) finish();
       if (looks) look_at_weights(t);
+      if (saves) save(t, looks ? Clock::now() : paused);
+      if (stop != 0) return end_early(stop);
       if (pauses) begin_timing();
     }
     if (length_.iterations == 0) look_at_weights(0);
   } catch (const OutOfMemory& e) {
     worker_.explain(e);
+  }
+
+  // All that this worker must remember between two iterations. To continue from a checkpoint, load
+  // this before run().
+  void visit(State& state) {
+    worker_.visit(state);
+    visit_measurements(state, communication_, sent_before_);
+    state("iterations", summary_.iterations);
+    state("losses since the last test", losses_);
+    if (skipped_) skipped_->visit(state);
+    if (!first()) return;
+    summary_.visit(state);
+    outputs_->visit(state);
+  }
+  void check_loaded() {
+    if (first()) outputs_->require_continuation();
   }
 
  private:
@@ -112,6 +140,19 @@ class Training {
     summary_.wall_s += seconds_between(last_, Clock::now());
   }
 
+  void save(std::int64_t t, Clock::time_point paused) {
+    worker_.spans().set_iteration(0);  // this time belongs to no iteration
+    coordination_.save(t, [this](Snapshot& snapshot) { snapshot.save(*this); });
+    summary_.checkpoint_pause_s += seconds_between(paused, Clock::now());
+  }
+
+  // A signal stops the run.
+  void end_early(int signal) {
+    summary_.stopped_by = signal;
+    finish();
+    evaluation_.average_statistics();
+  }
+
   double samples_per_s_so_far() const {
     return summary_.wall_s > 0
                ? static_cast<double>(summary_.iterations * o_.batch) / summary_.wall_s
@@ -137,6 +178,7 @@ class Training {
                           found.losses[static_cast<std::size_t>(i - before - 1)],
                           worker_.replica().optimizer().rate(i),
                           summary_.iteration_ms[static_cast<std::size_t>(i - 1)]);
+    summary_.tested = true;
     summary_.train_loss = found.mean_loss();
     summary_.test_accuracy = found.accuracy;
     summary_.objective = found.objective;
@@ -158,9 +200,12 @@ class Training {
   }
 
   Worker& worker_;
+  SkippedFiles* skipped_;  // null if no file can be skipped
   const TrainOptions& o_;
   const Length& length_;
   Communication& communication_;
+  Coordination& coordination_;
+  std::int64_t& sent_before_;  // bytes, in parts of the run before a checkpoint
   Summary& summary_;
   Outputs* outputs_;  // only on the first worker
   RunAhead ahead_;
@@ -171,7 +216,8 @@ class Training {
   bool resumes_ = true;         // something other than iterations has run since
 };
 
-std::string what_runs(const Summary& s, const std::string& net, const DataSplit& data) {
+std::string what_runs(const Summary& s, const std::string& net, const DataSplit& data,
+                      std::int64_t done) {
   const TrainOptions& o = s.options;
   const auto count = [](int n, const char* of) {
     return fmt::format("{} {}{}", n, of, n == 1 ? "" : "s");
@@ -194,6 +240,7 @@ std::string what_runs(const Summary& s, const std::string& net, const DataSplit&
     text += fmt::format(
         "pipeline: opens after {} iterations of d-sync (--warmup-epochs, --warmup-iterations)\n",
         s.warmup);
+  if (done > 0) text += fmt::format("resume: continues after iteration {}\n", done);
   return text;
 }
 
@@ -202,17 +249,78 @@ NetworkCost calibrate_all(Communication& communication, const TrainOptions& o, c
                           const Compressor& compressor) {
   return communication.call([&] {
     if (o.keeps_spans()) communication.spans().keep_all();
-    communication.spans().count_from(length.cold + 1);
+    communication.spans().count_from(length.cold_until() + 1);
     if (!strategy_named(o.algo).distributed()) return NetworkCost();
     Transport& transport = communication.transport();
     return calibrate(transport, transport.size(), compressor, o.device == DeviceKind::cpu);
   });
 }
 
-// Serves on the communication thread. Pauses while the workers test.
-void run_server(const Task& task, const DataSplit& data, const TrainOptions& o,
-                const Compressor& compressor, Communication& communication) {
-  const Length length(data, o);
+// The first worker tells the servers when all workers have tested.
+void wait_for_test(Communication& communication) {
+  communication.call([&] {
+    Transport& transport = communication.transport();
+    Request tested = transport.receive(0, Tag::control, {});
+    transport.wait(tested, Patience::while_others_work);
+  });
+}
+
+// Loads what visit() of the part names, from a checkpoint.
+template <class Part>
+void load(Communication& communication, Resumed& resumed, Part& part) {
+  if (!resumed.state) return;
+  together(communication, [&] {
+    resumed.state->load(part);
+    resumed.state->require_all_loaded();
+    part.check_loaded();
+  });
+  resumed.state.reset();
+}
+
+// A server's state.
+struct Serving {
+  void visit(State& state) {
+    communication.call([&] { server->visit(state); });
+    visit_measurements(state, communication, sent_before);
+  }
+  void check_loaded() {}
+  std::unique_ptr<Server> server;
+  Communication& communication;
+  std::int64_t sent_before = 0;
+};
+
+// Returns the number of the signal that has stopped the run, or 0.
+int serve(Serving& serving, const Length& length, Coordination& coordination) {
+  Communication& communication = serving.communication;
+  std::int64_t served = length.done;
+  int stopped = 0;
+  do {
+    const std::int64_t last = std::min(length.next_test(served), coordination.next(served));
+    communication.call([&] { serving.server->serve(served + 1, last); });
+    served = last;
+    const auto [saves, stop] = coordination.after(served);
+    if (length.tests_at(served)) wait_for_test(communication);
+    if (saves) coordination.save(served, [&](Snapshot& saved) { saved.save(serving); });
+    stopped = stop;
+  } while (served < length.iterations && stopped == 0);
+  coordination.finish();
+  return stopped;
+}
+
+Coordination::Run coordinated(const Task& task, const DataSplit& data, const TrainOptions& o,
+                              const Length& length) {
+  return {.app = task.app,
+          .made_for = traits_to_resume(task.app, o, data),
+          .first = length.done + 1,
+          .last = length.iterations,
+          // Iterations that measure for a plan are not disturbed.
+          .first_meeting = length.done + strategy_named(o.algo).measures_until + 1};
+}
+
+// Serves on the communication thread. Pauses while the workers test. Returns what serve() returns.
+int run_server(const Task& task, const DataSplit& data, const TrainOptions& o,
+               const Compressor& compressor, Communication& communication, Resumed resumed) {
+  const Length length(data, o, resumed.iteration);
   std::optional<Replica> replica;
   // A server only sums and updates, in host memory, whatever device the workers use. If they use
   // GPUs, the server computes on the cores that sum messages.
@@ -222,31 +330,34 @@ void run_server(const Task& task, const DataSplit& data, const TrainOptions& o,
   together(communication, [&] { replica.emplace(task, data, own, cpu_device(own.threads)); });
   require_same_start(communication, replica->parameters());
   calibrate_all(communication, o, length, compressor);
-  communication.call([&] {
-    Transport& transport = communication.transport();
-    const auto server = strategy_named(o.algo).make_server({.parameters = replica->parameters(),
-                                                            .optimizer = replica->optimizer(),
-                                                            .spans = communication.spans(),
-                                                            .communication = communication,
-                                                            .compressor = compressor,
-                                                            .workers = o.workers,
-                                                            .options = o.algo_options});
-    std::int64_t served = 0;
-    do {
-      const std::int64_t last = std::min(served + length.iterations_per_test, length.iterations);
-      server->serve(served + 1, last);
-      served = last;
-      Request tested = transport.receive(0, Tag::control, {});
-      transport.wait(tested, Patience::while_others_work);
-    } while (served < length.iterations);
-  });
-  gather_reports(communication, {.server = true}, Spans());
+  Coordination coordination(coordinated(task, data, o, length), o, communication,
+                            replica->device());
+  Serving serving{.server = communication.call([&] {
+                    return strategy_named(o.algo).make_server({.parameters = replica->parameters(),
+                                                               .optimizer = replica->optimizer(),
+                                                               .spans = communication.spans(),
+                                                               .communication = communication,
+                                                               .compressor = compressor,
+                                                               .workers = o.workers,
+                                                               .options = o.algo_options});
+                  }),
+                  .communication = communication};
+  load(communication, resumed, serving);
+  int stopped = 0;
+  try {
+    stopped = serve(serving, length, coordination);
+  } catch (const std::exception& e) {
+    communication.stop(e.what());  // pending communication uses the coordination
+    throw;
+  }
+  gather_reports(communication, {.server = true, .bytes_sent = serving.sent_before}, Spans());
+  return stopped;
 }
 
 void run_worker(const Task& task, const DataSplit& data, const TrainOptions& o,
                 const Compressor& compressor, Communication& communication, const MergePlan* plan,
-                Summary& summary, Outputs* outputs) {
-  const Length length(data, o);
+                Resumed resumed, Summary& summary, Outputs* outputs) {
+  const Length length(data, o, resumed.iteration);
   std::optional<Worker> worker;
   together(communication,
            [&] { worker.emplace(task, data, o, length, compressor, communication, plan); });
@@ -257,13 +368,21 @@ void run_worker(const Task& task, const DataSplit& data, const TrainOptions& o,
   summary.warmup = length.warmup;
   summary.cold = length.cold;
   if (first) {
-    outputs->begin();
-    outputs->say(what_runs(summary, task.net.empty() ? task.app : task.net, data));
+    outputs->say(what_runs(summary, task.net.empty() ? task.app : task.net, data, length.done));
   }
   summary.network = calibrate_all(communication, o, length, compressor);
 
+  Coordination coordination(coordinated(task, data, o, length), o, communication,
+                            worker->replica().device());
+  std::int64_t sent_before = 0;
   try {
-    Training(*worker, data, o, length, communication, summary, outputs).run();
+    Training training(*worker, data, o, length, communication, coordination, sent_before, summary,
+                      outputs);
+    load(communication, resumed, training);
+    summary.starts.push_back(length.done);
+    if (first) outputs->begin(length.done);
+    training.run();
+    coordination.finish();
   } catch (const SaidElsewhere&) {  // another rank reports it; no communication is pending
     throw;
   } catch (const std::exception& e) {
@@ -274,9 +393,10 @@ void run_worker(const Task& task, const DataSplit& data, const TrainOptions& o,
     throw Diverged("training diverged: {} is no longer finite; try a lower --lr", broken);
 
   summary.skipped = gather_skipped(communication, o.workers, data);
-  summary.ranks = gather_reports(communication, {}, worker->spans());
+  summary.ranks = gather_reports(communication, {.bytes_sent = sent_before}, worker->spans());
   if (!first) return;
   summary.weights_hash = weights_hash(worker->parameters());
+  summary.checkpoints = coordination.account();
   outputs->finish(summary, worker->parameters());
 }
 
@@ -300,6 +420,13 @@ DataSplit open_data(const Task& task, const TrainOptions& o, std::optional<Outpu
   return data;
 }
 
+std::string after_interruption(const TrainOptions& o, std::int64_t iterations) {
+  return fmt::format("interrupted after iteration {}{}", iterations,
+                     o.checkpoint.empty()
+                         ? "; without --checkpoint the run cannot be continued"
+                         : fmt::format("; continue with --resume {}", o.checkpoint));
+}
+
 }  // namespace
 
 Summary train(const Task& task, const TrainOptions& options) {
@@ -316,30 +443,41 @@ Summary train(const Task& task, const TrainOptions& options) {
   std::optional<DataSplit> data;
   std::optional<Outputs> outputs;
   std::optional<MergePlan> plan;
-  const auto open = [&] { data = open_data(task, o, outputs, plan); };
+  std::optional<Interruptible> interruptible;
+  std::atomic<int> stopped = 0;  // the number of the signal
+  const auto open = [&] {
+    data = open_data(task, o, outputs, plan);
+    interruptible.emplace();
+  };
   if (!mpi_launch()) open();
   if (o.device != DeviceKind::cpu) expect_cuda_workers(mpi_launch() ? 1 : o.workers);
-  run_on_ranks({.app = task.app,
-                .ranks = o.workers + strategy_named(o.algo).servers(o.algo_options),
-                .link = parse_link(o.link),
-                .stall_timeout_s = o.stall_timeout,
-                .computes_elsewhere = o.device != DeviceKind::cpu,
-                .same = traits_of(task.app, o)},
-               [&](Communication& communication) {
-                 if (mpi_launch()) {
-                   together(communication, open);
-                   require_same_data(communication, *data);
-                 }
-                 const int rank = communication.transport().rank();
-                 if (rank >= o.workers)
-                   return run_server(task, *data, o, *compressor, communication);
-                 Summary summary{.app = task.app, .options = o, .data = data->description};
-                 run_worker(task, *data, o, *compressor, communication, plan ? &*plan : nullptr,
-                            summary, outputs ? &*outputs : nullptr);
-                 if (rank == 0) result = std::move(summary);
-               });
+  run_on_ranks(
+      {.app = task.app,
+       .ranks = o.workers + strategy_named(o.algo).servers(o.algo_options),
+       .link = parse_link(o.link),
+       .stall_timeout_s = o.stall_timeout,
+       .computes_elsewhere = o.device != DeviceKind::cpu,
+       .same = traits_of(task.app, o)},
+      [&](Communication& communication) {
+        if (mpi_launch()) {
+          together(communication, open);
+          require_same_data(communication, *data);
+        }
+        const int rank = communication.transport().rank();
+        Resumed resumed = resume(task.app, o, traits_to_resume(task.app, o, *data), communication);
+        if (rank >= o.workers) {
+          stopped = run_server(task, *data, o, *compressor, communication, std::move(resumed));
+          return;
+        }
+        Summary summary{.app = task.app, .options = o, .data = data->description};
+        run_worker(task, *data, o, *compressor, communication, plan ? &*plan : nullptr,
+                   std::move(resumed), summary, outputs ? &*outputs : nullptr);
+        stopped = summary.stopped_by;
+        if (rank == 0) result = std::move(summary);
+      });
   // Only after all ranks have finished: no other rank can mistake this for a failed rank.
   if (outputs) outputs->throw_if_any_failed();
+  if (stopped != 0) throw Interrupted(stopped, after_interruption(o, result.iterations));
   return result;
 }
 

@@ -49,8 +49,9 @@ Worker::Worker(const Task& task, const DataSplit& data, const TrainOptions& o, c
                                 .rank = rank_,
                                 .augment = data.augment,
                                 .bytes = !replica_.device().is_cpu(),
+                                .first = length.done,
                                 .threads = std::max(1, data.loader_threads / o.workers)});
-  spans_.count_from(length.cold + 1);
+  spans_.count_from(length.cold_until() + 1);
   if (o.keeps_spans()) spans_.keep_all();
 }
 
@@ -82,6 +83,13 @@ Var Worker::forward(const Batch& batch) {
   loss_share_ = static_cast<double>(scale) / static_cast<double>(options_.batch);
   return replica_.model().loss(tape_, Var{batch.images}, batch.labels,
                                {.smoothing = options_.label_smoothing, .batch = scale});
+}
+
+void Worker::visit(State& state) {
+  replica_.parameters().visit(state);
+  replica_.optimizer().visit(state);
+  strategy_->visit(state);
+  spans_.visit(state, "the compute thread");
 }
 
 void Worker::report_divergence(std::int64_t iteration, double loss) {

@@ -44,6 +44,9 @@ class Worker {
   // samples, 1 if it is divided by the global batch (Strategy::gradient_scale()).
   double loss_share() const { return loss_share_; }
 
+  // What the worker must remember between two iterations (tensor/state.h).
+  void visit(State& state);
+
   // Throws Diverged because the loss of this iteration is not finite. Names a parameter whose
   // gradient is not finite, if there is one.
   [[noreturn]] void report_divergence(std::int64_t iteration, double loss);

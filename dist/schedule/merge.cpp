@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <sstream>
 
 #include "base/error.h"
 
@@ -130,6 +131,36 @@ SumCost fit(const std::vector<SumTime>& times) {
   const double a =
       smallest(0, most, [&](double at) { return largest({.a = at, .b = best_b(at)}); });
   return {.a = a, .b = best_b(a)};
+}
+
+void MergePlan::visit(State& state) {
+  std::vector<double> ready, bytes, sizes(groups.begin(), groups.end());
+  std::string text;  // a name per line
+  for (const TimedLayer& layer : layers) {
+    ready.push_back(layer.ready);
+    bytes.push_back(layer.bytes);
+  }
+  for (const std::string& name : names) text += name + '\n';
+  state("plan: layers per message", sizes);
+  state("plan: seconds until each layer is ready", ready);
+  state("plan: bytes of each layer", bytes);
+  state("plan: names", text);
+  state("plan: a", cost.a);
+  state("plan: b", cost.b);
+  state("plan: long messages", cost.long_bytes);
+  state("plan: b of long messages", cost.long_b);
+  state("plan: seconds of one message", cost.all);
+  state("plan: seconds of backward before it", cost.all_ready);
+  state("plan: seconds of the update", update_s);
+  state("plan: file", file);
+
+  groups.assign(sizes.begin(), sizes.end());
+  layers.clear();
+  names.clear();
+  for (std::size_t i = 0; i < std::min(ready.size(), bytes.size()); ++i)
+    layers.push_back({ready[i], bytes[i]});
+  std::istringstream lines(text);
+  for (std::string name; std::getline(lines, name);) names.push_back(name);
 }
 
 }  // namespace tandem

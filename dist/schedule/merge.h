@@ -16,6 +16,8 @@
 #include <string>
 #include <vector>
 
+#include "tensor/state.h"
+
 namespace tandem {
 
 // The smallest unit of communication, such as the gradient of one tensor.
@@ -70,6 +72,8 @@ struct MergePlan {
   // The seconds of an iteration with these groups, including the update of the last message. The
   // other updates overlap with communication.
   double predicted_s(const Groups& by) const;
+
+  void visit(State& state);
 };
 
 // Fits a + bM to the times so that the largest relative error is as small as possible. A single

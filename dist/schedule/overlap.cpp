@@ -178,4 +178,10 @@ void Overlap::cut(const Groups& groups) {
   require(stage == stages.size(), "the groups have {} layers of {}", stage, stages.size());
 }
 
+void Overlap::visit(State& state) {
+  loaded_ = plan_.merge.value_or(MergePlan());
+  loaded_.visit(state);
+  if (!planned_ && !loaded_.groups.empty()) c_.plan = &loaded_;
+}
+
 }  // namespace tandem

@@ -43,6 +43,8 @@ class Overlap : public Strategy {
   void after_backward(std::int64_t t) override;
   void after_test() override { times_.begin_step(); }
   CommunicationPlan plan() const override { return plan_; }
+  // A plan that was made is used again.
+  void visit(State& state) override;
 
  private:
   struct Bucket {
@@ -74,6 +76,7 @@ class Overlap : public Strategy {
   double backward_s_ = 0;  // when backward ends; 0 on a GPU, where sending does not slow it down
   double update_s_ = 0;
   bool planned_ = false;
+  MergePlan loaded_;
   CommunicationPlan plan_;
 };
 

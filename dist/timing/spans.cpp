@@ -1,5 +1,7 @@
 #include "dist/timing/spans.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <exception>
 
@@ -67,6 +69,11 @@ void Spans::enter(SpanKind kind, std::int64_t iteration, Clock::time_point begin
   if (begin == end) return;
   add(kind, iteration, seconds_between(begin, end));
   if (keep_all_) all_.push_back({kind, iteration, begin, end});
+}
+
+void Spans::visit(State& state, const std::string& of) {
+  for (std::size_t kind = 0; kind < seconds_.size(); ++kind)
+    state(fmt::format("seconds of {} in {}", of, kSpanNames[kind]), seconds_[kind]);
 }
 
 }  // namespace tandem

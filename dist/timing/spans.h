@@ -10,11 +10,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "base/clock.h"
 #include "tensor/device_queue.h"
+#include "tensor/state.h"
 
 namespace tandem {
 
@@ -82,6 +84,9 @@ class Spans {
   // The total of all spans since the first counted iteration.
   double seconds(SpanKind kind) const { return seconds_[static_cast<std::size_t>(kind)]; }
   void count_from(std::int64_t iteration) { first_counted_ = iteration; }
+
+  // Saves or loads the totals. `of` names the thread.
+  void visit(State& state, const std::string& of);
 
   // From now on, this GPU times forward, backward and update. It must be idle now, and outlive the
   // spans. Call this again after anything that should not count as waiting.

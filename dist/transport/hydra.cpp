@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -69,6 +70,12 @@ struct Rank {
   pid_t pid;
 };
 
+// Hydra sends these to the process that it has started, which is the watcher.
+constexpr int kPassedOn[] = {SIGINT, SIGTERM};
+bool is_passed_on(int signal) {
+  return std::ranges::find(kPassedOn, signal) != std::end(kPassedOn);
+}
+
 // Sits between a rank and Hydra: it forwards their messages and sees how the rank ends.
 class Watcher {
  public:
@@ -84,7 +91,12 @@ class Watcher {
     int status = 0;
     while (::waitpid(rank_.pid, &status, 0) < 0 && errno == EINTR) {
     }
-    if (WIFSIGNALED(status)) end_job_of_dead_rank(WTERMSIG(status));
+    if (WIFSIGNALED(status)) {
+      // The user's signal, which has reached all ranks: Hydra reports it.
+      if (is_passed_on(WTERMSIG(status)))
+        ::signal(WTERMSIG(status), SIG_DFL), ::raise(WTERMSIG(status));
+      end_job_of_dead_rank(WTERMSIG(status));
+    }
     std::_Exit(WEXITSTATUS(status));
   }
 
@@ -137,6 +149,10 @@ class Watcher {
   // So that pgrep -f and pkill -f do not match the watcher.
   std::memset(program_invocation_name, 0, std::strlen(program_invocation_name));
   for (const int signal : {SIGPIPE, SIGUSR1, SIGUSR2}) ::signal(signal, SIG_IGN);
+  static pid_t watched;
+  watched = rank.pid;
+  for (const int signal : kPassedOn)
+    ::signal(signal, [](int received) { ::kill(watched, received); });
   Watcher(rank, socket, hydra).watch();
 }
 

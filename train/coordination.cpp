@@ -1,0 +1,183 @@
+#include "train/coordination.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+#include "train/interruption.h"
+
+namespace tandem {
+namespace {
+
+constexpr double kSecondsBetweenMeetings = 0.5;
+
+template <class T>
+auto bytes_of(const T& value) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  return std::as_bytes(std::span(&value, 1));
+}
+template <class T>
+auto writable_bytes_of(T& value) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  return std::as_writable_bytes(std::span(&value, 1));
+}
+
+}  // namespace
+
+Coordination::Coordination(const Run& run, const TrainOptions& o, Communication& communication,
+                           const Device& device)
+    : o_(o),
+      communication_(communication),
+      run_(run),
+      host_(host_of(device)),
+      next_meeting_(std::max(run.first, run.first_meeting)),
+      last_meeting_(Clock::now()),
+      last_checkpoint_(last_meeting_),
+      last_meeting_t_(run.first - 1) {
+  if (!o.checkpoint.empty())
+    writer_ =
+        std::make_unique<CheckpointWriter>(run.app, o.checkpoint, communication.transport().rank());
+}
+
+Coordination::Orders Coordination::after(std::int64_t t) {
+  if (asked_ && t > *asked_) take_answer(t);
+  if (!asked_ && t == next_meeting_ && t < run_.last) {
+    ask(t);
+    if (waits_for_answer_) take_answer(t);
+  }
+  Orders orders = std::exchange(orders_, {});
+  if (o_.checkpoint_every > 0 && t % o_.checkpoint_every == 0) orders.checkpoint = true;
+  if (orders.stop != 0) orders.checkpoint = true;
+  if (!writer_) orders.checkpoint = false;
+  return t < run_.last ? orders : Orders();  // the run ends anyway
+}
+
+std::int64_t Coordination::next(std::int64_t t) const {
+  std::int64_t next = asked_ ? *asked_ + 1 : std::max(t + 1, next_meeting_);
+  if (o_.checkpoint_every > 0)
+    next = std::min(next, (t / o_.checkpoint_every + 1) * o_.checkpoint_every);
+  return std::min(next, run_.last);
+}
+
+void Coordination::ask(std::int64_t t) {
+  asked_ = t;
+  communication_.post(answers_, [this, t, pending = pending_] { return hold_meeting(t, pending); });
+}
+
+// t is the current iteration.
+void Coordination::take_answer(std::int64_t t) {
+  const Decision decision = answers_.take();
+  asked_.reset();
+  orders_.checkpoint = orders_.checkpoint || decision.checkpoint != 0;
+  orders_.stop = std::max(orders_.stop, static_cast<int>(decision.signal));
+  next_meeting_ = t + decision.iterations;
+  waits_for_answer_ = decision.iterations == 1;
+  if (pending_ != 0 && decision.written != 0) {
+    account_.failure = decision.failed_rank < 0
+                           ? ""
+                           : fmt::format("rank {} could not write its part of iteration {}",
+                                         decision.failed_rank, pending_);
+    const CheckpointWriter::Status status = writer_->status();
+    account_.bytes += static_cast<double>(status.file.bytes);
+    account_.write_s += status.write_s;
+    pending_ = 0;
+  }
+  if (writer_ && communication_.transport().rank() != 0 && decision.keep_from > keep_from_)
+    writer_->remove_before(keep_from_ = decision.keep_from);
+}
+
+// On the communication thread.
+Coordination::Decision Coordination::hold_meeting(std::int64_t t, std::int64_t pending) {
+  Transport& transport = communication_.transport();
+  Report own{.signal = Interruptible::signal(), .is = {}, .file = {}};
+  if (writer_) {
+    const CheckpointWriter::Status status = writer_->status();
+    own.is = status.is;
+    own.file = status.file;
+  }
+  // Ranks reach a meeting at different times.
+  const auto wait = [&](Request request) { transport.wait(request, Patience::while_others_work); };
+  Decision decision{};
+  if (transport.rank() != 0) {
+    wait(transport.send(0, Tag::control, bytes_of(own)));
+    wait(transport.receive(0, Tag::control, writable_bytes_of(decision)));
+    return decision;
+  }
+  std::vector<Report> reports(static_cast<std::size_t>(transport.size()), own);
+  for (int rank = 1; rank < transport.size(); ++rank)
+    wait(transport.receive(rank, Tag::control,
+                           writable_bytes_of(reports[static_cast<std::size_t>(rank)])));
+  decision = decide(t, pending, reports);
+  for (int rank = 1; rank < transport.size(); ++rank)
+    wait(transport.send(rank, Tag::control, bytes_of(decision)));
+  return decision;
+}
+
+// On rank 0.
+Coordination::Decision Coordination::decide(std::int64_t t, std::int64_t pending,
+                                            const std::vector<Report>& reports) {
+  using Is = CheckpointWriter::Status::Is;
+  Decision decision{.failed_rank = -1, .iterations = 1};
+  for (const Report& report : reports) decision.signal = std::max(decision.signal, report.signal);
+
+  const auto now = Clock::now();
+  const double elapsed = seconds_between(std::exchange(last_meeting_, now), now);
+  const auto passed = static_cast<double>(t - std::exchange(last_meeting_t_, t));
+  const double fitting = passed * kSecondsBetweenMeetings / std::max(elapsed, 1e-9);
+  decision.iterations = static_cast<std::int64_t>(std::clamp(fitting, 1.0, 4 * passed + 1));
+
+  if (!writer_) return decision;
+  if (pending != 0) {
+    const auto is = [&](Is status) {
+      return std::ranges::find(reports, status, &Report::is) - reports.begin();
+    };
+    decision.written = is(Is::writing) == std::ssize(reports);
+    if (decision.written != 0 && is(Is::failed) < std::ssize(reports))
+      decision.failed_rank = is(Is::failed);
+    else if (decision.written != 0) {
+      Manifest manifest{.iteration = pending, .made_for = run_.made_for};
+      for (const Report& report : reports) manifest.files.push_back(report.file);
+      writer_->complete(manifest, o_.keep);
+    }
+  }
+  decision.keep_from = writer_->status().keep_from;
+  const bool by_time = o_.checkpoint_every == 0 && (pending == 0 || decision.written != 0);
+  if (by_time && seconds_between(last_checkpoint_, now) >= o_.checkpoint_seconds) {
+    decision.checkpoint = 1;
+    last_checkpoint_ = now;
+  }
+  return decision;
+}
+
+void Coordination::save(std::int64_t t, const std::function<void(Snapshot&)>& fill) {
+  complete_pending(t);
+  auto snapshot = std::make_shared<Snapshot>(host_);
+  fill(*snapshot);
+  writer_->write(t, std::move(snapshot));
+  pending_ = t;
+  ++account_.checkpoints;
+}
+
+// All ranks call it after the same iteration.
+void Coordination::complete_pending(std::int64_t t) {
+  if (pending_ == 0) return;
+  writer_->wait(o_.stall_timeout);
+  if (asked_) take_answer(t);
+  if (pending_ == 0) return;
+  ask(t);
+  take_answer(t);
+}
+
+void Coordination::finish() {
+  if (asked_) take_answer(run_.last);
+  if (!writer_) return;
+  complete_pending(run_.last);
+  if (writer_->wait(o_.stall_timeout).is == CheckpointWriter::Status::Is::failed &&
+      account_.failure.empty())
+    account_.failure = "the manifest of the last one could not be written";
+}
+
+}  // namespace tandem
