@@ -192,7 +192,7 @@ $(BUILD)/obj/tensor/cpu/panels.o: private cxx_flags += -ffp-contract=fast \
 $(BUILD)/obj/tensor/cpu/panels.o: private pch =
 $(quick): private cxx_flags += $(quick_flags)
 $(BUILD)/obj/dist/transport/mpi_transport.o: private cpp_flags += $(mpi_cpp_flags)
-$(BUILD)/obj/tests/apps/mpi_test.o $(BUILD)/obj/tests/docs/commands_test.o: private cpp_flags += -DTANDEM_MPIEXEC='"$(MPIEXEC)"'
+$(addprefix $(BUILD)/obj/tests/,apps/mpi_test.o apps/interruption_test.o docs/commands_test.o): private cpp_flags += -DTANDEM_MPIEXEC='"$(MPIEXEC)"'
 
 # Only one file knows the commit, so that a new commit does not rebuild everything.
 $(BUILD)/obj/train/version.o: $(BUILD)/commit Makefile

@@ -56,6 +56,7 @@ Coordination::Orders Coordination::after(std::int64_t t) {
 }
 
 std::int64_t Coordination::next(std::int64_t t) const {
+  if (orders_.checkpoint || orders_.stop != 0) return t + 1;  // from a meeting within save()
   std::int64_t next = asked_ ? *asked_ + 1 : std::max(t + 1, next_meeting_);
   if (o_.checkpoint_every > 0)
     next = std::min(next, (t / o_.checkpoint_every + 1) * o_.checkpoint_every);

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "base/clock.h"
+#include "tests/apps/mpiexec.h"
 #include "tests/data/idx_files.h"
 #include "tests/support.h"
 
@@ -18,33 +19,6 @@ using namespace tandem;
 using namespace tandem::test;
 
 namespace {
-
-using Words = std::vector<std::string>;
-
-const bool kHasMpi = !std::string(TANDEM_MPIEXEC).empty();
-const bool kHasOpenMpi = std::string(TANDEM_MPIEXEC).find("oversubscribe") != std::string::npos;
-const bool kHasMpich = kHasMpi && !kHasOpenMpi;
-
-Words under_mpiexec(int ranks, const std::string& program, const Words& arguments) {
-  Words words;
-  std::istringstream launcher(TANDEM_MPIEXEC);
-  for (std::string word; launcher >> word;) words.push_back(word);
-  words.insert(words.end(), {"-n", std::to_string(ranks), path_of_program(program)});
-  words.insert(words.end(), arguments.begin(), arguments.end());
-  return words;
-}
-
-// Leaves out what Open MPI itself says, between two lines of dashes. It comes before the program's
-// own words or after them.
-ProgramResult without_notices(ProgramResult r) {
-  const std::string dashes = std::string(74, '-') + '\n';
-  for (std::size_t begin; (begin = r.err.find(dashes)) != std::string::npos;) {
-    const std::size_t end = r.err.find(dashes, begin + dashes.size());
-    if (end == std::string::npos) break;
-    r.err.erase(begin, end + dashes.size() - begin);
-  }
-  return r;
-}
 
 // One rank after the other, each with arguments of its own.
 ProgramResult run_mpi(const std::vector<std::pair<std::string, std::vector<std::string>>>& ranks) {
