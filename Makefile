@@ -103,7 +103,7 @@ mpi_src := dist/transport/mpi_$(if $(filter 1,$(MPI)),transport,stub).cpp
 lib_src := $(filter-out tensor/cuda/% data/tools/% dist/transport/mpi_transport.cpp dist/transport/mpi_stub.cpp,$(shell find $(rooms) -name '*.cpp' | sort)) \
   $(mpi_src) $(if $(cuda_src),$(cuda_src),tensor/cuda/stub.cpp)
 # Only the plain build tests the documents' commands and this file's targets.
-test_src := $(shell find tests -name '*.cpp' -not -path 'tests/cuda/*' $(if $(variant),-not -path 'tests/docs/*' -not -path 'tests/make/*') | sort)
+test_src := $(shell find tests -name '*.cpp' -not -path 'tests/cuda/*' -not -path 'tests/faults/*' $(if $(variant),-not -path 'tests/docs/*' -not -path 'tests/make/*') | sort)
 cuda_test_src := $(if $(cuda_src),$(sort $(wildcard tests/cuda/*.cpp)))
 nets := mnist_mlp cifar_cnn cifar_convex alexnet resnet vgg googlenet inception
 apps := $(patsubst apps/%/main.cpp,%,$(wildcard apps/*/main.cpp))
@@ -265,6 +265,14 @@ test: tests
 where:
 	@echo $(BUILD)
 
+# Checks that nothing is lost when ranks are killed or disks fail. PARTS chooses some of the checks.
+.PHONY: check-faults
+$(BUILD)/inject.so: tests/faults/inject.cpp
+	@echo "  link  $@"
+	@$(CXX) -std=c++20 -O2 -Wall -Wextra -Werror -shared -fPIC $< -o $@ -ldl
+check-faults: $(BUILD)/mnist_mlp $(BUILD)/inject.so
+	@scripts/check-faults $(BUILD) "$(MPIEXEC)" $(PARTS)
+
 # Compares the emulated link with a real network made of network namespaces (needs root).
 .PHONY: check-netns
 check-netns: $(BUILD)/allreduce_bench
@@ -277,6 +285,11 @@ bench: $(addprefix $(BUILD)/,$(filter bench_% %_bench,$(apps)))
 .PHONY: bench-overlap
 bench-overlap: $(addprefix $(BUILD)/,$(nets))
 	@scripts/bench-overlap $(BUILD)
+
+# Times how long a run needs to go on after a rank was killed.
+.PHONY: bench-restart
+bench-restart: $(BUILD)/mnist_mlp $(BUILD)/resnet
+	@scripts/bench-restart $(BUILD) "$(MPIEXEC)"
 
 # Times P3 compared with the baseline of its paper, and with slices of different sizes.
 .PHONY: bench-p3
@@ -336,6 +349,7 @@ help:
 	@echo "                  (about 15 minutes); make tables-gpu: all benchmarks, on a GPU"
 	@echo "make check        install libraries, build and run all tests, also with sanitizers (about 18 minutes)"
 	@echo "make test         build and run the tests in one variant (SAN=thread, DEBUG=1, …)"
+	@echo "make check-faults kill ranks and let disks fail; nothing may be lost (about 20 minutes)"
 	@echo "make check-gpu    build and run the tests that need a GPU, also under compute-sanitizer"
 	@echo "make check-netns  compare the emulated link with shaped network namespaces (needs root)"
 	@echo "make bench        time kernels, compressors, links, all-reduce (compared with MPI's) and a training step"
@@ -343,6 +357,7 @@ help:
 	@echo "make bench-gpu    time a training step of every model on a GPU, compared with PyTorch's"
 	@echo "make bench-overlap  time the algorithms that communicate during backward (about an hour)"
 	@echo "make bench-p3     time P3, compared with the baseline of its paper (about half an hour)"
+	@echo "make bench-restart  time from kill -9 of a rank to the next iteration, under scripts/supervise"
 	@echo "make bench-peers  time four workers on shaped network namespaces, compared with PyTorch's DDP over gloo (needs root)"
 	@echo "make bench-peers-gpu  time four workers on one GPU, compared with PyTorch's DDP over gloo"
 	@echo "make data         fetch MNIST, Fashion-MNIST, CIFAR-10 and CIFAR-100 into datasets/"

@@ -2,11 +2,14 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 namespace tandem {
 
@@ -34,12 +37,21 @@ Descriptor::~Descriptor() {
 Descriptor::Descriptor(Descriptor&& other) noexcept
     : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)) {}
 
-void Descriptor::write(std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t done = ::write(fd_, bytes.data(), bytes.size());
+void Descriptor::write(std::span<const std::span<const std::byte>> pieces) {
+  constexpr std::size_t kMost = 1024;  // Linux's limit for one call
+  std::vector<iovec> left;
+  for (const auto& piece : pieces)
+    left.push_back({const_cast<std::byte*>(piece.data()), piece.size()});
+  for (auto next = left.begin(); next != left.end();) {
+    const auto most = std::min(kMost, static_cast<std::size_t>(left.end() - next));
+    const ssize_t done = ::writev(fd_, &*next, static_cast<int>(most));
     if (done < 0 && errno == EINTR) continue;
     if (done < 0) fail("write");
-    bytes = bytes.subspan(static_cast<std::size_t>(done));
+    auto bytes = static_cast<std::size_t>(done);
+    while (next != left.end() && bytes >= next->iov_len) bytes -= next++->iov_len;
+    if (bytes == 0) continue;
+    next->iov_base = static_cast<std::byte*>(next->iov_base) + bytes;
+    next->iov_len -= bytes;
   }
 }
 

@@ -25,7 +25,8 @@ class Descriptor {
   Descriptor& operator=(Descriptor&&) = delete;
 
   // Writes all bytes, in several calls if the system takes only part of them.
-  void write(std::span<const std::byte> bytes);
+  void write(std::span<const std::byte> bytes) { write(std::span(&bytes, 1)); }
+  void write(std::span<const std::span<const std::byte>> pieces);
   void sync();
   // Shortens the file. Later writes continue there.
   void truncate(std::int64_t bytes);

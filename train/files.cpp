@@ -138,14 +138,14 @@ void write_file(const fs::path& path, std::span<const std::span<const std::byte>
   if (is_standard_output(path) || is_written_directly(path)) {
     Descriptor file = is_standard_output(path) ? Descriptor::standard_output()
                                                : Descriptor(path, O_WRONLY | O_APPEND);
-    for (const auto& piece : pieces) file.write(piece);
+    file.write(pieces);
     file.close();
     return;
   }
   const fs::path target = destination(path);
   Descriptor file = make_temporary(target);
   try {
-    for (const auto& piece : pieces) file.write(piece);
+    file.write(pieces);
     file.sync();
     // Renames before closing, because closing releases the lock.
     if (::rename(file.path().c_str(), target.c_str()) != 0)

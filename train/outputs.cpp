@@ -78,8 +78,11 @@ void take_folder(const TrainOptions& o, std::optional<LockFile>& lock) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw UserError("--checkpoint: cannot create {}: {}", o.checkpoint, error.message());
-  check_writable("--checkpoint", folder / "lock");
-  lock.emplace(folder / "lock");
+  try {
+    lock.emplace(folder / "lock");
+  } catch (const FileError& e) {
+    throw UserError("--checkpoint: {}", e.what());
+  }
   if (lock->is_held_elsewhere())
     throw UserError("--checkpoint: another run is using {}; choose another folder", o.checkpoint);
   const auto found = checkpoints_in(folder);

@@ -20,6 +20,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+const auto kStart = Clock::now();
+
 double per_iteration_ms(const Summary& s, double seconds) {
   return s.timed() ? 1e3 * seconds / static_cast<double>(s.timed()) : 0;
 }
@@ -129,6 +131,8 @@ Json options_json(const TrainOptions& o) {
 }
 
 }  // namespace
+
+double seconds_since_start(Clock::time_point now) { return seconds_between(kStart, now); }
 
 double Summary::samples_per_s() const {
   return mean_ms() > 0 ? 1e3 * static_cast<double>(options.batch) / mean_ms() : 0;
@@ -269,6 +273,7 @@ std::string to_json(const Summary& s) {
                      {"test_accuracy", s.tested ? Json(s.test_accuracy) : Json()},
                      {"samples_per_s", s.samples_per_s()},
                      {"starts", s.starts},
+                     {"startup_s", s.startup_s},
                      {"interrupted", s.stopped_by ? Json(::strsignal(s.stopped_by)) : Json()},
                      {"checkpoints", checkpoints_json(s)},
                      {"skipped_images", {{"count", s.skipped.size()}, {"first", first_skipped(s)}}},

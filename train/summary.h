@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "dist/strategy.h"
 #include "dist/timing/model.h"
 #include "dist/timing/rank_report.h"
@@ -26,6 +27,7 @@ struct Summary {
   // How many iterations were done when the run was started: 0, then those of each checkpoint that
   // it continued from. The times of the `cold` iterations after each start are not counted.
   std::vector<std::int64_t> starts;
+  double startup_s = 0;              // from the program's start to the end of its first iteration
   int stopped_by = 0;                // the number of the signal; 0: the run is complete
   double wall_s = 0;                 // training alone; testing is not counted
   std::vector<double> iteration_ms;  // one per iteration
@@ -58,6 +60,9 @@ struct Summary {
   std::optional<double> predicted_s() const;
   ModelInput model() const;
 };
+
+// Since the program was started.
+double seconds_since_start(Clock::time_point now);
 
 std::string to_json(const Summary& summary);  // one object
 std::string to_text(const Summary& summary);  // for a person

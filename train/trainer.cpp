@@ -116,6 +116,7 @@ class Training {
       summary_.wall_s += seconds;
       summary_.iteration_ms.push_back(1e3 * seconds);
       summary_.iterations = t;
+      if (t == length_.done + 1) summary_.startup_s = seconds_since_start(at);
       if (!std::isfinite(loss)) worker_.report_divergence(t, loss);
       progress_.step(t, loss * o_.workers, samples_per_s_so_far());
     }
