@@ -54,6 +54,15 @@ void read_file(const fs::path& path, int classes, Half& half) {
   }
 }
 
+// The data sets come with a file of their classes' names, one per line. Empty if it is not there.
+std::vector<std::string> class_names(const fs::path& folder, int classes) {
+  std::ifstream file(folder / (classes == 100 ? "fine_label_names.txt" : "batches.meta.txt"));
+  std::vector<std::string> names;
+  for (std::string name; std::getline(file, name) && std::ssize(names) <= classes;)
+    if (!name.empty()) names.push_back(name);
+  return std::ssize(names) == classes ? names : std::vector<std::string>();
+}
+
 std::shared_ptr<const InMemoryDataset> load_half(const fs::path& folder, int classes,
                                                  const std::vector<std::string>& files) {
   Half half;
@@ -92,7 +101,10 @@ DataSplit load_cifar(int classes, const fs::path& folder) {
   const Files test = {classes == 100 ? "test.bin" : "test_batch.bin"};
   auto train_half =
       load_half(folder, classes, train);  // loaded first, so that its errors are reported first
-  return make_split(std::move(train_half), load_half(folder, classes, test), folder.string());
+  DataSplit split =
+      make_split(std::move(train_half), load_half(folder, classes, test), folder.string());
+  split.classes = class_names(folder, classes);
+  return split;
 }
 
 DataSplit open_cifar(int classes, const std::string& data) {

@@ -129,6 +129,9 @@ struct DataSplit {
   std::string description;      // which data, and why, for a person
   Augment augment = {};         // of the training images; may be empty
   int loader_threads = 1;       // suitable number, for all workers of this machine together
+  std::vector<std::string> classes = {};  // their names; empty: they have only numbers
+  // Tests scale an image so that its short side has this many pixels, and take the middle of it.
+  std::int64_t tested_side = 0;                // 0: the size of the images
   std::shared_ptr<SkippedFiles> skipped = {};  // null if no file can be skipped
   std::vector<std::string> left_out = {};      // files that are not used, one line each
 };

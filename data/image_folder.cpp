@@ -21,22 +21,14 @@ double portable_exp(double x) {
 
 std::int64_t nearest(double x) { return static_cast<std::int64_t>(std::floor(x + 0.5)); }
 
+std::int64_t tested_side(std::int64_t size) { return size * 256 / 224; }
+
 void take_random_part(const ImageView& image, std::int64_t size, Random& random,
                       std::span<std::uint8_t> out) {
   const Window part = random_part(image.height, image.width, random);
   resize(image.crop(part.top, part.left, part.height, part.width), size, size, {0, 0, size, size},
          out);
   if (random.below(2) == 1) flip_horizontally(out, {size, size, 3});
-}
-
-void take_middle(const ImageView& image, std::int64_t size, std::span<std::uint8_t> out) {
-  const std::int64_t scaled_side = size * 256 / 224, side = std::min(image.height, image.width);
-  const std::int64_t height = image.height * scaled_side / side;
-  const std::int64_t width = image.width * scaled_side / side;
-  const auto half = [](std::int64_t n) {  // rounds halves to even, as torchvision does
-    return static_cast<std::int64_t>(std::nearbyint(static_cast<double>(n) / 2));
-  };
-  resize(image, height, width, {half(height - size), half(width - size), size, size}, out);
 }
 
 class ImageFolder : public Dataset {
@@ -65,7 +57,8 @@ class ImageFolder : public Dataset {
       return label;
     }
     const ImageView view{image.pixels.get(), image.height, image.width, 3 * image.width};
-    random ? take_random_part(view, size_, *random, pixels) : take_middle(view, size_, pixels);
+    random ? take_random_part(view, size_, *random, pixels)
+           : take_middle(view, size_, tested_side(size_), pixels);
     return label;
   }
 
@@ -159,6 +152,8 @@ DataSplit open_image_folder(const std::string& folder, const ImageFolderOptions&
           .normalisation = imagenet_normalisation(),
           .description = fmt::format("{} ({} classes)", folder, classes.size()),
           .loader_threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency())),
+          .classes = classes,
+          .tested_side = tested_side(options.image_size),
           .skipped = skipped,
           .left_out = std::move(left_out)};
 }

@@ -120,4 +120,15 @@ void resize(const ImageView& view, std::int64_t height, std::int64_t width, cons
   }
 }
 
+void take_middle(const ImageView& image, std::int64_t size, std::int64_t short_side,
+                 std::span<std::uint8_t> out) {
+  const std::int64_t side = std::min(image.height, image.width);
+  const std::int64_t height = image.height * short_side / side;
+  const std::int64_t width = image.width * short_side / side;
+  const auto half = [](std::int64_t n) {  // rounds halves to even, as torchvision does
+    return static_cast<std::int64_t>(std::nearbyint(static_cast<double>(n) / 2));
+  };
+  resize(image, height, width, {half(height - size), half(width - size), size, size}, out);
+}
+
 }  // namespace tandem

@@ -27,4 +27,8 @@ struct Window {
 void resize(const ImageView& view, std::int64_t height, std::int64_t width, const Window& window,
             std::span<std::uint8_t> out);
 
+// Scales the image so that its short side is `short_side`, and takes the middle, size × size.
+void take_middle(const ImageView& image, std::int64_t size, std::int64_t short_side,
+                 std::span<std::uint8_t> out);
+
 }  // namespace tandem

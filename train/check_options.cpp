@@ -85,6 +85,10 @@ TrainOptions check_options(TrainOptions o) {
     throw UserError("--resume-weights and --resume cannot be used together");
   if (!o.load.empty() && !o.resume_weights.empty())
     throw UserError("--load and --resume-weights cannot be used together");
+  if (!o.predict.empty() && o.load.empty() && o.resume_weights.empty())
+    throw UserError("--predict needs --load or --resume-weights, for the weights");
+  if (!o.predict.empty() && o.workers > 1)
+    throw UserError("--predict runs on one worker, not on {}", o.workers);
   if (o.nesterov && o.momentum == 0) throw UserError("--nesterov needs a --momentum above 0");
   return o;
 }

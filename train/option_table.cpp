@@ -1,6 +1,7 @@
 #include "train/option_table.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
@@ -134,6 +135,8 @@ std::vector<OptionRow> make_table() {
        .ranks = kDiffer,
        .rule = duration_rule(),
        .unset = "0"},
+      {.name = "--predict", .member = &O::predict, .ranks = kDiffer, .unset = ""},
+      {.name = "--json", .member = &O::json, .ranks = kDiffer},
       {.name = "--timeline", .member = &O::timeline, .ranks = kDiffer},
       {.name = "--timeline-ms",
        .member = &O::timeline_ms,
@@ -151,6 +154,9 @@ std::string plain(const T& value) {
     return to_string(value);
   else
     return fmt::format("{}", value);
+}
+std::string plain(const std::vector<std::string>& values) {
+  return fmt::format("{}", fmt::join(values, " "));
 }
 std::string plain(bool value) { return value ? "on" : "off"; }
 

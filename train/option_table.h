@@ -26,8 +26,8 @@ struct OptionRow {
   std::string name;  // "--batch"
   std::variant<bool TrainOptions::*, int TrainOptions::*, std::int64_t TrainOptions::*,
                std::uint64_t TrainOptions::*, double TrainOptions::*, std::string TrainOptions::*,
-               DeviceKind TrainOptions::*, Precision TrainOptions::*, Switch TrainOptions::*,
-               Schedule::Kind TrainOptions::*>
+               std::vector<std::string> TrainOptions::*, DeviceKind TrainOptions::*,
+               Precision TrainOptions::*, Switch TrainOptions::*, Schedule::Kind TrainOptions::*>
       member;
   Ranks ranks = Ranks::agree;
   std::optional<Rule> rule = {};  // none: any value is allowed

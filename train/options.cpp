@@ -208,16 +208,21 @@ void add_options(CLI::App& app, const AppHelp& about, TrainOptions& o) {
         "Regularly save all that is needed to continue the run\n"
         "to the same bits. Ctrl-C and SIGTERM save, too");
   files("--checkpoint-every", "N", "Save after every N iterations");
-  files("--checkpoint-seconds", "S", "Without --checkpoint-every, save after this many");
+  files("--checkpoint-seconds", "S", "Without --checkpoint-every, save every S seconds");
   files("--keep", "N", "How many checkpoints to keep; older ones are removed");
   files("--resume", "DIR|auto",
-        "Continue from the newest checkpoint in DIR, or from\n"
-        "the one that DIR is. auto: from the newest in\n"
+        "Continue from the newest checkpoint in DIR, which may\n"
+        "also be a single one. auto: from the newest in\n"
         "--checkpoint; if there is none, from the beginning");
   files("--resume-weights", "DIR", "Start a new run with the weights of a checkpoint");
   files("--mtbf", "TIME",
         "Mean time between failures, such as 6h. The summary\n"
         "then has the best --checkpoint-seconds");
+  files("--predict", "FILE...",
+        "Train nothing; print the most probable classes of these\n"
+        "images (JPEG, PNG), with the weights of --load or\n"
+        "--resume-weights");
+  files("--json", "", "With --predict: a JSON object per line");
   files("--timeline", "", "At the end, print two iterations of worker 0 as letters");
   files("--timeline-ms", "MS",
         "Milliseconds per letter of --timeline, to compare runs.\n"
@@ -250,6 +255,11 @@ void check_use(const TrainOptions& o, const CLI::App& app) {
   for (const char* option : {"--checkpoint-every", "--checkpoint-seconds", "--keep", "--mtbf"})
     if (given(option) && o.checkpoint.empty())
       throw UserError("{} has no effect without --checkpoint", option);
+  for (const char* option : {"--epochs", "--iterations", "--save", "--metrics", "--csv",
+                             "--summary", "--trace", "--timeline", "--checkpoint", "--resume"})
+    if (given(option) && !o.predict.empty())
+      throw UserError("{} has no effect with --predict", option);
+  if (o.json && o.predict.empty()) throw UserError("--json has no effect without --predict");
   if (given("--checkpoint-every") && given("--checkpoint-seconds"))
     throw UserError("--checkpoint-every and --checkpoint-seconds cannot be used together");
   if (given("--iterations") && given("--epochs"))

@@ -72,6 +72,8 @@ struct TrainOptions {
   // Files
   std::string data;  // empty: the application's default
   std::string load, save, metrics, csv, summary, trace;
+  std::vector<std::string> predict;  // image files; not empty: nothing is trained or tested
+  bool json = false;                 // for predict
   std::string plan;  // read if it exists, else written; for algorithms that plan by measurement
   bool timeline = false, quiet = false;
   double timeline_ms = 0;  // per letter; 0: the timeline fills its lines

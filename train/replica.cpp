@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "dist/transport/mpi_launch.h"
+#include "tensor/cuda/cuda_backend.h"
 #include "train/checkpoint.h"
 #include "train/length.h"
 #include "train/weights.h"
@@ -21,6 +23,14 @@ Schedule make_schedule(const TrainOptions& o, const Length& length) {
 }
 
 }  // namespace
+
+Device make_device(const TrainOptions& o, int rank) {
+  if (o.device == DeviceKind::cpu) return cpu_device(o.threads);
+  const auto launch = mpi_launch();
+  return cuda_device({.index = (launch ? launch->local_rank : rank) % cuda_device_count(),
+                      .precision = o.precision,
+                      .deterministic = o.deterministic});
+}
 
 Replica::Replica(const Task& task, const DataSplit& data, const TrainOptions& o,
                  const Device& device)

@@ -10,6 +10,9 @@
 
 namespace tandem {
 
+// The device that the options name, for a worker of this rank.
+Device make_device(const TrainOptions& options, int rank);
+
 class Replica {
  public:
   // Creates the model and loads the weights that the task and the options name.

@@ -23,6 +23,7 @@
 #include "train/interruption.h"
 #include "train/outputs.h"
 #include "train/plan_file.h"
+#include "train/prediction.h"
 #include "train/progress.h"
 #include "train/resume.h"
 #include "train/run_ahead.h"
@@ -439,6 +440,10 @@ Summary train(const Task& task, const TrainOptions& options) {
     throw;
   }
   Summary result;
+  if (!o.predict.empty()) {
+    predict(task, o);
+    return result;
+  }
   const auto compressor = make_compressor(o.compress);
   // Ranks that are threads share the data. Ranks that are processes load their own.
   std::optional<DataSplit> data;

@@ -4,23 +4,9 @@
 
 #include "dist/finite.h"
 #include "dist/strategies.h"
-#include "dist/transport/mpi_launch.h"
-#include "tensor/cuda/cuda_backend.h"
 #include "tensor/device_queue.h"
 
 namespace tandem {
-namespace {
-
-Device make_device(const TrainOptions& o, int rank) {
-  if (o.device == DeviceKind::cpu) return cpu_device(o.threads);
-  const auto launch = mpi_launch();
-  return cuda_device({.index = (launch ? launch->local_rank : rank) % cuda_device_count(),
-                      .precision = o.precision,
-                      .deterministic = o.deterministic});
-}
-
-}  // namespace
-
 Worker::Worker(const Task& task, const DataSplit& data, const TrainOptions& o, const Length& length,
                const Compressor& compressor, Communication& communication, const MergePlan* plan)
     : options_(o),
