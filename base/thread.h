@@ -1,4 +1,5 @@
-// The compute and communication threads of ranks. They are started only here.
+// The threads of ranks: they compute, communicate and write checkpoints. They are started only
+// here.
 #pragma once
 
 #include <functional>

@@ -58,7 +58,7 @@ void Snapshot::Saving::operator()(const std::string& name, Tensor& values) {
   Item item{type_of(values.dtype()), values.shape(), {}, {}};
   item.copy = Tensor::empty(values.shape(), values.dtype(), snapshot.host_);
   values.backend().read_later(values, item.copy);
-  snapshot.copied_ = values.backend().record_event();
+  if (const EventPtr copied = values.backend().record_event()) snapshot.copied_ = copied;
   keep(name, std::move(item));
 }
 

@@ -23,7 +23,10 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
+// Names of files, or how they begin.
 constexpr const char* kManifest = "manifest.json";
+constexpr const char* kUnusedManifest = "manifest.unused.json";
+constexpr const char* kManifestName = "manifest.";
 constexpr const char* kRankFile = "rank-";
 constexpr int kFormat = 1;
 
@@ -33,6 +36,11 @@ std::uint64_t with_tensor(std::uint64_t hash, const RawArray& array) {
   hash = hash_of(std::as_bytes(std::span(about)), hash);
   const std::uint64_t values = fast_hash_of(array.bytes);
   return hash_of(std::as_bytes(std::span(&values, 1)), hash);
+}
+
+// Makes the names in a folder durable.
+void sync_folder(const fs::path& folder) {
+  Descriptor(folder.empty() ? "." : folder, O_RDONLY | O_DIRECTORY).sync();
 }
 
 std::int64_t number_of(const std::string& name) {
@@ -71,9 +79,14 @@ std::uint64_t hash_at(const Json& json) {
   return hash;
 }
 
-// Whether a rank has written a file of this name, or was writing it when it was killed.
-bool is_rank_file(const std::string& name) { return name.starts_with(kRankFile); }
-bool is_manifest(const std::string& name) { return name.starts_with(kManifest); }
+// What a folder holds; empty if that cannot be read.
+std::vector<fs::path> entries_of(const fs::path& folder) {
+  std::vector<fs::path> entries;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
+    entries.push_back(at->path());
+  return entries;
+}
 
 }  // namespace
 
@@ -88,10 +101,10 @@ fs::path rank_file(const fs::path& checkpoint, int rank) {
 std::vector<std::int64_t> checkpoints_in(const fs::path& folder, bool complete) {
   std::vector<std::int64_t> found;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    const std::int64_t iteration = number_of(entry.path().filename().string());
-    if (iteration < 0 || !entry.is_directory(error)) continue;
-    if (!complete || fs::exists(entry.path() / kManifest, error)) found.push_back(iteration);
+  for (const fs::path& path : entries_of(folder)) {
+    const std::int64_t iteration = number_of(path.filename().string());
+    if (iteration < 0 || !fs::is_directory(path, error)) continue;
+    if (!complete || fs::exists(path / kManifest, error)) found.push_back(iteration);
   }
   std::ranges::sort(found);
   return found;
@@ -107,6 +120,7 @@ CheckpointFile write_rank_file(const fs::path& checkpoint, int rank, const Snaps
   std::string text;
   const auto pieces = safetensors_pieces(arrays, text);
   write_file(rank_file(checkpoint, rank), pieces);
+  sync_folder(checkpoint.parent_path());
   CheckpointFile file{.hash = kHashOfNothing};
   for (const auto& piece : pieces) file.bytes += piece.size();
   for (const RawArray& array : arrays) file.hash = with_tensor(file.hash, array);
@@ -119,7 +133,6 @@ Snapshot read_rank_file(const fs::path& checkpoint, int rank, const CheckpointFi
     throw UserError("{} has {} bytes, but its manifest says {}", path.string(), bytes,
                     expected.bytes);
   Snapshot state;
-  std::map<std::string, std::uint64_t> hashes;
   read_raw_safetensors(path, [&](const RawArray& array) {
     state.items()[array.name] = {
         array.dtype, array.shape, {array.bytes.begin(), array.bytes.end()}, {}};
@@ -134,9 +147,8 @@ Snapshot read_rank_file(const fs::path& checkpoint, int rank, const CheckpointFi
 }
 
 Snapshot read_checkpoint_weights(const fs::path& folder) {
-  std::error_code error;
   fs::path checkpoint = folder;
-  if (!fs::exists(folder / kManifest, error)) {
+  if (!is_checkpoint(folder)) {
     const auto complete = checkpoints_in(folder);
     if (complete.empty()) throw UserError("{} has no complete checkpoint", folder.string());
     checkpoint = checkpoint_folder(folder, complete.back());
@@ -147,8 +159,22 @@ Snapshot read_checkpoint_weights(const fs::path& folder) {
 
 void write_manifest(const fs::path& checkpoint, const Manifest& manifest) {
   write_file(checkpoint / kManifest, to_json(manifest));
-  // Makes the entry of the checkpoint's folder durable, too.
-  Descriptor(checkpoint.parent_path(), O_RDONLY | O_DIRECTORY).sync();
+}
+
+bool is_checkpoint(const fs::path& folder) {
+  std::error_code error;
+  return fs::exists(folder / kManifest, error);
+}
+
+void set_aside_after(const fs::path& folder, std::int64_t iteration) {
+  for (const std::int64_t later : checkpoints_in(folder)) {
+    if (later <= iteration) continue;
+    const fs::path checkpoint = checkpoint_folder(folder, later);
+    std::error_code error;
+    fs::rename(checkpoint / kManifest, checkpoint / kUnusedManifest, error);
+    if (error)
+      throw SystemError("cannot rename {}: {}", (checkpoint / kManifest).string(), error.message());
+  }
 }
 
 std::string to_json(const Manifest& manifest) {
@@ -198,12 +224,10 @@ std::string read_manifest_text(const fs::path& checkpoint) {
 void remove_checkpoint(const fs::path& checkpoint) {
   std::error_code error;
   fs::remove(checkpoint / kManifest, error);
-  std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(checkpoint, error)) {
-    const std::string name = entry.path().filename().string();
-    if (is_rank_file(name) || is_manifest(name)) files.push_back(entry.path());
+  for (const fs::path& path : entries_of(checkpoint)) {
+    const std::string name = path.filename().string();
+    if (name.starts_with(kRankFile) || name.starts_with(kManifestName)) fs::remove(path, error);
   }
-  for (const fs::path& file : files) fs::remove(file, error);
   fs::remove(checkpoint, error);  // only if it is empty
 }
 

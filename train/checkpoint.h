@@ -43,9 +43,16 @@ CheckpointFile write_rank_file(const std::filesystem::path& checkpoint, int rank
 // Throws UserError if the file is not the one that was written.
 Snapshot read_rank_file(const std::filesystem::path& checkpoint, int rank,
                         const CheckpointFile& expected);
-// The weights in the newest checkpoint in the folder, or in the checkpoint that it is, as rank 0
-// had them. Throws UserError.
+// The state of rank 0, whose weights can be loaded from it. `folder` is a checkpoint, or has
+// several; then the newest counts. Throws UserError.
 Snapshot read_checkpoint_weights(const std::filesystem::path& folder);
+
+// Whether the folder is a complete checkpoint.
+bool is_checkpoint(const std::filesystem::path& folder);
+// Call it when a run is resumed after this iteration. Renames the manifests of later checkpoints in
+// the folder: the run will write them again, file by file, and they must not seem complete
+// meanwhile. Throws SystemError.
+void set_aside_after(const std::filesystem::path& folder, std::int64_t iteration);
 
 // Throws SystemError.
 void write_manifest(const std::filesystem::path& checkpoint, const Manifest& manifest);

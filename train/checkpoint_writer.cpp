@@ -8,89 +8,129 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/monitor.h"
+#include "base/queue.h"
 
 namespace tandem {
 
+struct CheckpointWriter::Shared {
+  std::string app, folder;
+  int rank;
+  struct Progress {
+    Status status;
+    int jobs = 0;  // not done
+  };
+  Monitor<Progress> progress = {};
+  BlockingQueue<std::function<void()>> jobs = {};
+
+  bool idle_until(Clock::time_point time) {
+    return progress.wait_until(time, [](const Progress& p) { return p.jobs == 0; });
+  }
+
+  // Runs job() on the thread, and then done(status, succeeded).
+  template <class Job, class Done>
+  void post(std::int64_t iteration, Job job, Done done) {
+    progress.change([](Progress& p) { ++p.jobs; });
+    jobs.put([this, iteration, job = std::move(job), done = std::move(done)]() mutable {
+      bool succeeded = true;
+      try {
+        job();
+      } catch (const std::exception& e) {
+        succeeded = false;
+        std::fputs(fmt::format("{}: rank {}: the checkpoint of iteration {} could not be written: "
+                               "{}; training goes on\n",
+                               app, rank, iteration, e.what())
+                       .c_str(),
+                   stderr);
+      }
+      progress.change([&](Progress& p) {
+        done(p.status, succeeded);
+        --p.jobs;
+      });
+    });
+  }
+};
+
 CheckpointWriter::CheckpointWriter(std::string app, std::string folder, int rank)
-    : app_(std::move(app)),
-      folder_(std::move(folder)),
-      rank_(rank),
-      thread_(start_thread("checkpoints", Work::waits, [this] {
-        while (const auto job = jobs_.take_if_open()) (*job)();
+    : shared_(std::make_shared<Shared>(std::move(app), std::move(folder), rank)),
+      thread_(start_thread("checkpoints", Work::computes, [shared = shared_] {
+        while (const auto job = shared->jobs.take_if_open()) (*job)();
       })) {}
 
-CheckpointWriter::~CheckpointWriter() { jobs_.close(); }
+CheckpointWriter::~CheckpointWriter() {
+  constexpr double kPatience = 10;
+  shared_->jobs.close();
+  if (!shared_->idle_until(Clock::now() + from_seconds(kPatience))) thread_.detach();
+}
 
 CheckpointWriter::Status CheckpointWriter::status() {
-  return shared_.look([](const Shared& shared) { return shared.status; });
+  return shared_->progress.look([](const Shared::Progress& p) { return p.status; });
 }
 
 CheckpointWriter::Status CheckpointWriter::wait(double timeout_s) {
-  const auto until = Clock::now() + from_seconds(timeout_s);
-  if (!shared_.wait_until(until, [](const Shared& shared) { return shared.jobs == 0; }))
-    throw SystemError(
-        "a checkpoint in {} could not be written within {} seconds; see "
-        "--stall-timeout",
-        folder_, timeout_s);
+  if (!shared_->idle_until(Clock::now() + from_seconds(timeout_s)))
+    throw SystemError("a checkpoint in {} could not be written within {} seconds (--stall-timeout)",
+                      shared_->folder, timeout_s);
   return status();
 }
 
-// `then` is the status if the job succeeds.
-void CheckpointWriter::post(Status::Is then, std::int64_t iteration,
-                            const std::function<void()>& job) {
-  shared_.change([](Shared& shared) { ++shared.jobs; });
-  jobs_.put([=, this] {
-    auto is = then;
-    try {
-      job();
-    } catch (const std::exception& e) {
-      is = Status::Is::failed;
-      std::fputs(fmt::format("{}: rank {}: the checkpoint of iteration {} could not be written: "
-                             "{}; training goes on\n",
-                             app_, rank_, iteration, e.what())
-                     .c_str(),
-                 stderr);
-    }
-    shared_.change([&](Shared& shared) {
-      shared.status.is = is;
-      --shared.jobs;
-    });
-  });
-}
-
-void CheckpointWriter::write(std::int64_t iteration, std::shared_ptr<const Snapshot> state) {
-  shared_.change([](Shared& shared) { shared.status.is = Status::Is::writing; });
-  post(Status::Is::written, iteration, [=, this]() mutable {
-    const auto begin = Clock::now();
-    state->wait();
-    const CheckpointFile file =
-        write_rank_file(checkpoint_folder(folder_, iteration), rank_, *state);
-    state.reset();  // its memory serves the next checkpoint
-    shared_.change([&](Shared& shared) {
-      shared.status.file = file;
-      shared.status.write_s = seconds_between(begin, Clock::now());
-    });
-  });
+void CheckpointWriter::write(std::int64_t iteration, std::shared_ptr<const Snapshot> state,
+                             std::function<void()> before) {
+  shared_->progress.change([](Shared::Progress& p) { p.status.is = Status::Is::writing; });
+  struct Written {
+    CheckpointFile file;
+    double seconds = 0;
+  };
+  const auto written = std::make_shared<Written>();
+  shared_->post(
+      iteration,
+      [=, shared = shared_.get(), state = std::move(state), before = std::move(before)]() mutable {
+        const auto begin = Clock::now();
+        before();
+        state->wait();
+        written->file =
+            write_rank_file(checkpoint_folder(shared->folder, iteration), shared->rank, *state);
+        state.reset();  // its memory serves the next checkpoint
+        written->seconds = seconds_between(begin, Clock::now());
+      },
+      [written](Status& status, bool succeeded) {
+        status.is = succeeded ? Status::Is::written : Status::Is::failed;
+        status.file = written->file;
+        status.write_s = written->seconds;
+      });
 }
 
 void CheckpointWriter::complete(const Manifest& manifest, std::int64_t keep) {
-  post(Status::Is::idle, manifest.iteration, [=, this] {
-    write_manifest(checkpoint_folder(folder_, manifest.iteration), manifest);
-    const auto all = checkpoints_in(folder_);
-    const std::int64_t keep_from =
-        all[static_cast<std::size_t>(std::max<std::int64_t>(0, std::ssize(all) - keep))];
-    // Also those that a killed run has not completed.
-    for (const std::int64_t iteration : checkpoints_in(folder_, false))
-      if (iteration < keep_from) remove_checkpoint(checkpoint_folder(folder_, iteration));
-    shared_.change([&](Shared& shared) { shared.status.keep_from = keep_from; });
-  });
+  const auto keep_from = std::make_shared<std::int64_t>(0);
+  shared_->post(
+      manifest.iteration,
+      [=, shared = shared_.get()] {
+        write_manifest(checkpoint_folder(shared->folder, manifest.iteration), manifest);
+        // Checkpoints of later iterations are those of a run that was resumed from an earlier one.
+        auto kept = checkpoints_in(shared->folder);
+        std::erase_if(kept, [&](std::int64_t i) { return i > manifest.iteration; });
+        if (std::ssize(kept) <= keep) return;
+        *keep_from = kept[kept.size() - static_cast<std::size_t>(keep)];
+        // Also those that a killed run has not completed.
+        for (const std::int64_t iteration : checkpoints_in(shared->folder, false))
+          if (iteration < *keep_from)
+            remove_checkpoint(checkpoint_folder(shared->folder, iteration));
+      },
+      [keep_from](Status& status, bool succeeded) {
+        status.manifest_failed = !succeeded;
+        status.keep_from = std::max(status.keep_from, *keep_from);
+      });
 }
 
 void CheckpointWriter::remove_before(std::int64_t before) {
-  jobs_.put([=, this] {
-    for (const std::int64_t iteration : checkpoints_in(folder_, false))
-      if (iteration < before) remove_rank_file(checkpoint_folder(folder_, iteration), rank_);
-  });
+  shared_->post(
+      before,
+      [before, shared = shared_.get()] {
+        for (const std::int64_t iteration : checkpoints_in(shared->folder, false))
+          if (iteration < before)
+            remove_rank_file(checkpoint_folder(shared->folder, iteration), shared->rank);
+      },
+      [](Status&, bool) {});
 }
 
 }  // namespace tandem

@@ -6,8 +6,6 @@
 #include <memory>
 #include <string>
 
-#include "base/monitor.h"
-#include "base/queue.h"
 #include "base/thread.h"
 #include "train/checkpoint.h"
 
@@ -17,42 +15,37 @@ class CheckpointWriter {
  public:
   // `app` is for messages, which the writer prints on stderr.
   CheckpointWriter(std::string app, std::string folder, int rank);
-  // Finishes what has begun.
+  // Waits some seconds for what has begun, and then leaves it: a disk may hang forever.
   ~CheckpointWriter();
 
-  // Where the newest checkpoint stands, on this rank.
+  // Where this rank's file of the last checkpoint stands.
   struct Status {
-    enum class Is : std::int64_t { idle, writing, written, failed };
-    Is is = Is::idle;
-    CheckpointFile file;         // if it is written
-    double write_s = 0;          // how long that took
-    std::int64_t keep_from = 0;  // on rank 0: older checkpoints are no longer kept
+    enum class Is : std::int64_t { writing, written, failed };
+    Is is = Is::written;
+    CheckpointFile file;           // if it is written
+    double write_s = 0;            // how long that took
+    std::int64_t keep_from = 0;    // on rank 0: older checkpoints are removed
+    bool manifest_failed = false;  // on rank 0: the last manifest could not be written
   };
   Status status();
   // Waits until nothing is being written, and returns the status. Throws SystemError after this
   // many seconds.
   Status wait(double timeout_s);
 
-  // Writes this rank's file. A failure is reported and then forgotten: training goes on.
-  void write(std::int64_t iteration, std::shared_ptr<const Snapshot> state);
+  // Calls `before` and writes this rank's file. A failure is printed, and training goes on.
+  void write(std::int64_t iteration, std::shared_ptr<const Snapshot> state,
+             std::function<void()> before);
   // Rank 0, when all ranks have written their files: completes the checkpoint, and removes older
-  // ones but the newest `keep`.
+  // ones, so that `keep` are left.
   void complete(const Manifest& manifest, std::int64_t keep);
   // Other ranks: removes this rank's files that are older.
   void remove_before(std::int64_t iteration);
 
  private:
-  void post(Status::Is then, std::int64_t iteration, const std::function<void()>& job);
+  struct Shared;  // with the thread, which may outlive the writer
 
-  std::string app_, folder_;
-  int rank_;
-  struct Shared {
-    Status status;
-    int jobs = 0;  // not done
-  };
-  Monitor<Shared> shared_;
-  BlockingQueue<std::function<void()>> jobs_;
-  Thread thread_;  // last: starts when the other members exist
+  std::shared_ptr<Shared> shared_;
+  Thread thread_;
 };
 
 }  // namespace tandem

@@ -81,9 +81,12 @@ void Coordination::take_answer(std::int64_t t) {
                            ? ""
                            : fmt::format("rank {} could not write its part of iteration {}",
                                          decision.failed_rank, pending_);
-    const CheckpointWriter::Status status = writer_->status();
-    account_.bytes += static_cast<double>(status.file.bytes);
-    account_.write_s += status.write_s;
+    if (decision.failed_rank < 0) {
+      const CheckpointWriter::Status status = writer_->status();
+      ++account_.checkpoints;
+      account_.bytes += static_cast<double>(status.file.bytes);
+      account_.write_s += status.write_s;
+    }
     pending_ = 0;
   }
   if (writer_ && communication_.transport().rank() != 0 && decision.keep_from > keep_from_)
@@ -93,35 +96,34 @@ void Coordination::take_answer(std::int64_t t) {
 // On the communication thread.
 Coordination::Decision Coordination::hold_meeting(std::int64_t t, std::int64_t pending) {
   Transport& transport = communication_.transport();
-  Report own{.signal = Interruptible::signal(), .is = {}, .file = {}};
+  report_ = {.signal = Interruptible::signal()};
   if (writer_) {
     const CheckpointWriter::Status status = writer_->status();
-    own.is = status.is;
-    own.file = status.file;
+    report_.is = status.is;
+    report_.file = status.file;
   }
   // Ranks reach a meeting at different times.
   const auto wait = [&](Request request) { transport.wait(request, Patience::while_others_work); };
-  Decision decision{};
   if (transport.rank() != 0) {
-    wait(transport.send(0, Tag::control, bytes_of(own)));
-    wait(transport.receive(0, Tag::control, writable_bytes_of(decision)));
-    return decision;
+    wait(transport.send(0, Tag::control, bytes_of(report_)));
+    wait(transport.receive(0, Tag::control, writable_bytes_of(decision_)));
+    return decision_;
   }
-  std::vector<Report> reports(static_cast<std::size_t>(transport.size()), own);
+  reports_.assign(static_cast<std::size_t>(transport.size()), report_);
   for (int rank = 1; rank < transport.size(); ++rank)
     wait(transport.receive(rank, Tag::control,
-                           writable_bytes_of(reports[static_cast<std::size_t>(rank)])));
-  decision = decide(t, pending, reports);
+                           writable_bytes_of(reports_[static_cast<std::size_t>(rank)])));
+  decision_ = decide(t, pending, reports_);
   for (int rank = 1; rank < transport.size(); ++rank)
-    wait(transport.send(rank, Tag::control, bytes_of(decision)));
-  return decision;
+    wait(transport.send(rank, Tag::control, bytes_of(decision_)));
+  return decision_;
 }
 
 // On rank 0.
 Coordination::Decision Coordination::decide(std::int64_t t, std::int64_t pending,
                                             const std::vector<Report>& reports) {
   using Is = CheckpointWriter::Status::Is;
-  Decision decision{.failed_rank = -1, .iterations = 1};
+  Decision decision;
   for (const Report& report : reports) decision.signal = std::max(decision.signal, report.signal);
 
   const auto now = Clock::now();
@@ -153,13 +155,13 @@ Coordination::Decision Coordination::decide(std::int64_t t, std::int64_t pending
   return decision;
 }
 
-void Coordination::save(std::int64_t t, const std::function<void(Snapshot&)>& fill) {
+void Coordination::save(std::int64_t t, const std::function<void(Snapshot&)>& fill,
+                        std::function<void()> before) {
   complete_pending(t);
   auto snapshot = std::make_shared<Snapshot>(host_);
   fill(*snapshot);
-  writer_->write(t, std::move(snapshot));
+  writer_->write(t, std::move(snapshot), std::move(before));
   pending_ = t;
-  ++account_.checkpoints;
 }
 
 // All ranks call it after the same iteration.
@@ -176,9 +178,8 @@ void Coordination::finish() {
   if (asked_) take_answer(run_.last);
   if (!writer_) return;
   complete_pending(run_.last);
-  if (writer_->wait(o_.stall_timeout).is == CheckpointWriter::Status::Is::failed &&
-      account_.failure.empty())
-    account_.failure = "the manifest of the last one could not be written";
+  if (writer_->wait(o_.stall_timeout).manifest_failed)
+    account_.failure = "the last manifest could not be written";
 }
 
 }  // namespace tandem

@@ -48,13 +48,16 @@ class Coordination {
 
   // Saves the rank's state after iteration t. `fill` makes the snapshot; it is written while
   // training goes on. If the checkpoint before is not complete yet, waits for it.
-  void save(std::int64_t t, const std::function<void(Snapshot&)>& fill);
+  // The writing thread first calls `before`.
+  void save(
+      std::int64_t t, const std::function<void(Snapshot&)>& fill,
+      std::function<void()> before = [] {});
   // Call it at the end of the run. Waits until the last checkpoint is complete.
   void finish();
 
   // Of this run and rank.
   struct Account {
-    std::int64_t checkpoints = 0;
+    std::int64_t checkpoints = 0;   // that are complete
     double bytes = 0, write_s = 0;  // of this rank's parts, in total
     std::string failure;            // of the last checkpoint; empty: it is complete
   };
@@ -62,17 +65,17 @@ class Coordination {
 
  private:
   struct Report {  // of a rank
-    std::int64_t signal;
-    CheckpointWriter::Status::Is is;
+    std::int64_t signal = 0;
+    CheckpointWriter::Status::Is is = CheckpointWriter::Status::Is::written;
     CheckpointFile file;
   };
   struct Decision {  // of rank 0
-    std::int64_t signal;
-    std::int64_t checkpoint;   // whether to save one
-    std::int64_t written;      // whether all ranks have written the pending one, or failed
-    std::int64_t failed_rank;  // that could not; -1: none
-    std::int64_t keep_from;    // older checkpoints are removed
-    std::int64_t iterations;   // until the next meeting
+    std::int64_t signal = 0;
+    std::int64_t checkpoint = 0;    // whether to save one
+    std::int64_t written = 0;       // whether all ranks have written the pending one, or failed
+    std::int64_t failed_rank = -1;  // that could not; -1: none
+    std::int64_t keep_from = 0;     // older checkpoints are removed
+    std::int64_t iterations = 1;    // until the next meeting
   };
 
   void ask(std::int64_t t);
@@ -96,7 +99,11 @@ class Coordination {
   std::int64_t keep_from_ = 0;
   Account account_;
 
-  // Of rank 0's communication thread.
+  // Of the communication thread. Messages are not in hold_meeting(): if the job fails there, MPI
+  // may still write them.
+  Report report_;
+  Decision decision_;
+  std::vector<Report> reports_;
   Clock::time_point last_meeting_, last_checkpoint_;
   std::int64_t last_meeting_t_ = 0;
 };

@@ -63,12 +63,6 @@ void Descriptor::truncate(std::int64_t bytes) {
   if (::ftruncate(fd_, bytes) != 0 || ::lseek(fd_, bytes, SEEK_SET) != bytes) fail("shorten");
 }
 
-std::int64_t Descriptor::size() const {
-  struct stat status {};
-  if (::fstat(fd_, &status) != 0) fail("look at");
-  return status.st_size;
-}
-
 void Descriptor::close() {
   if (::close(std::exchange(fd_, -1)) != 0) fail("close");
 }

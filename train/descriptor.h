@@ -30,7 +30,6 @@ class Descriptor {
   void sync();
   // Shortens the file. Later writes continue there.
   void truncate(std::int64_t bytes);
-  std::int64_t size() const;
   void close();  // throws if written data was lost
 
   int fd() const { return fd_; }

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <iterator>
 
 namespace tandem {
 namespace {
@@ -36,36 +37,35 @@ void note(int signal) {
   ::raise(signal);
 }
 
-bool is_ignored(int signal) {
-  struct sigaction action {};
-  return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
-}
-
 }  // namespace
 
 void allow_interruptions() { allowed = true; }
+
+struct Interruptible::Actions {
+  struct sigaction of[std::size(kSignals)]{};
+};
 
 Interruptible::Interruptible() {
   noted = 0;
   noted_at = 0;
   if (!allowed) return;
-  took_signals_ = true;
+  before_ = std::make_unique<Actions>();
   struct sigaction action {};
   action.sa_handler = note;
   action.sa_flags = SA_RESTART;
-  // A shell starts background jobs with SIGINT ignored. That stays.
-  for (const int signal : kSignals)
-    if (!is_ignored(signal)) ::sigaction(signal, &action, nullptr);
+  for (std::size_t i = 0; i < std::size(kSignals); ++i) {
+    ::sigaction(kSignals[i], nullptr, &before_->of[i]);
+    // A shell starts background jobs with SIGINT ignored. That stays.
+    if (before_->of[i].sa_handler != SIG_IGN) ::sigaction(kSignals[i], &action, nullptr);
+  }
 }
 
 Interruptible::~Interruptible() {
-  if (!took_signals_) return;
-  for (const int signal : kSignals)
-    if (!is_ignored(signal)) ::signal(signal, SIG_DFL);
+  if (!before_) return;
+  for (std::size_t i = 0; i < std::size(kSignals); ++i)
+    ::sigaction(kSignals[i], &before_->of[i], nullptr);
 }
 
 int Interruptible::signal() { return noted; }
-
-void Interruptible::interrupt(int signal) { noted = signal; }
 
 }  // namespace tandem

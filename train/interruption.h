@@ -1,8 +1,10 @@
 // Ctrl-C (SIGINT) and SIGTERM. While a program trains, the first of them is only noted, so that the
-// training loop can finish its iteration and save what it has. A second one ends the program at
-// once. (One within half a second is the first again: mpiexec passes on what the terminal has
-// already sent.) Before and after training, signals act as usual.
+// training loop can end between two iterations, within about a second, and save what it has. A
+// second one ends the program at once. (One within half a second is the first again: mpiexec passes
+// on what the terminal has already sent.) Before and after training, signals act as usual.
 #pragma once
+
+#include <memory>
 
 namespace tandem {
 
@@ -20,12 +22,10 @@ class Interruptible {
   Interruptible& operator=(const Interruptible&) = delete;
 
   static int signal();
-  // Notes a signal, as if it had come. A program that uses Tandem as a library can stop a training
-  // so, from any thread.
-  static void interrupt(int signal);
 
  private:
-  bool took_signals_ = false;
+  struct Actions;
+  std::unique_ptr<Actions> before_;  // null: signals act as usual
 };
 
 }  // namespace tandem

@@ -57,6 +57,10 @@ void Metrics::require_continuation() {
         option_, locked_->file.path().string());
 }
 
+void Metrics::sync() {
+  if (shortens_) locked_->file.sync();
+}
+
 void Metrics::begin(bool continues) {
   made_ = false;
   if (!continues) written_ = 0, hash_ = kHashOfNothing;

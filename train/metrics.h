@@ -33,6 +33,8 @@ class Metrics {
   // Throws UserError unless the file begins with what was written before the checkpoint, according
   // to what visit() has loaded. An empty file will do, too: it gets what follows.
   void require_continuation();
+  // Makes what is written durable. Any thread may call it.
+  void sync();
   // Clears the file, or with `continues` what was written after the checkpoint. Throws SystemError.
   void begin(bool continues);
   void iteration(std::int64_t iteration, std::int64_t epoch, double loss, double lr, double ms);

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "train/checkpoint.h"
 #include "train/files.h"
@@ -78,15 +79,24 @@ void take_folder(const TrainOptions& o, std::optional<LockFile>& lock) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw UserError("--checkpoint: cannot create {}: {}", o.checkpoint, error.message());
-  try {
-    lock.emplace(folder / "lock");
-  } catch (const FileError& e) {
-    throw UserError("--checkpoint: {}", e.what());
-  }
+  // The run that is continued may have been killed just now, and still hold its lock.
+  const auto give_up = Clock::now() + from_seconds(o.resume == kResumeAuto ? 10 : 0);
+  do {
+    try {
+      lock.emplace(folder / "lock");
+    } catch (const FileError& e) {
+      throw UserError("--checkpoint: {}", e.what());
+    }
+    if (!lock->is_held_elsewhere()) break;
+    sleep_until(Clock::now() + from_seconds(0.1));  // the kernel tells nobody that a lock is free
+  } while (Clock::now() < give_up);
   if (lock->is_held_elsewhere())
     throw UserError("--checkpoint: another run is using {}; choose another folder", o.checkpoint);
   const auto found = checkpoints_in(folder);
-  if (!found.empty() && o.resume.empty())
+  const std::filesystem::path resumed = o.resume == kResumeAuto ? o.checkpoint : o.resume;
+  const bool resumes = std::filesystem::equivalent(resumed, folder, error) ||
+                       std::filesystem::equivalent(resumed / "..", folder, error);
+  if (!found.empty() && !resumes)
     throw UserError(
         "--checkpoint: {} has a checkpoint of iteration {}; continue with --resume auto, or choose "
         "another folder",
@@ -108,6 +118,10 @@ void Outputs::begin(std::int64_t done) {
   for (Course& course : courses_)
     course.works = failures_.attempt_meanwhile(course.metrics.option(),
                                                [&] { course.metrics.begin(done > 0); });
+}
+
+void Outputs::sync_metrics() {
+  for (Course& course : courses_) course.metrics.sync();
 }
 
 void Outputs::require_continuation() {
@@ -154,8 +168,8 @@ void Outputs::finish(const Summary& summary, const ParameterSet& weights) {
   write("--trace", o_.trace, [&] { write_file(o_.trace, to_chrome_trace(summary)); });
   say(to_text(summary));
   if (o_.timeline)
-    say(timeline_text(summary.ranks[0], summary.cold, summary.mean_ms(), output_width(),
-                      o_.timeline_ms));
+    say(timeline_text(summary.ranks[0], summary.starts.back() + summary.cold, summary.mean_ms(),
+                      output_width(), o_.timeline_ms));
 }
 
 }  // namespace tandem

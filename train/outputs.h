@@ -20,7 +20,8 @@ class Outputs {
  public:
   // Throws UserError, before any work is done, if a file cannot be written, if two outputs are the
   // same file, if an output would overwrite an input (--plan, --load, or `features`; only --save
-  // may replace the last two), or if --checkpoint has checkpoints of another run.
+  // may replace the last two), or if --checkpoint has checkpoints of a
+  // run that is not resumed.
   Outputs(const std::string& app, const TrainOptions& options, const std::string& features);
 
   // Call when training begins, after this many iterations before a checkpoint. Clears earlier
@@ -30,6 +31,7 @@ class Outputs {
   void visit(State& state);
   // As in Metrics.
   void require_continuation();
+  void sync_metrics();
   // Prints for a person, unless --quiet. Goes to stderr if an output file is standard output.
   void say(const std::string& text);
 

@@ -22,10 +22,9 @@ class Candidates {
       : app_(std::move(app)),
         auto_(o.resume == kResumeAuto),
         folder_(auto_ ? o.checkpoint : o.resume) {
-    std::error_code error;
     for (const std::int64_t iteration : checkpoints_in(folder_))
       left_.push_back(checkpoint_folder(folder_, iteration));
-    if (left_.empty() && !auto_ && fs::exists(manifest_of(folder_), error)) left_ = {folder_};
+    if (left_.empty() && !auto_ && is_checkpoint(folder_)) left_ = {folder_};
     any_ = !left_.empty();
   }
 
@@ -58,8 +57,6 @@ class Candidates {
   class AnotherRun : public UserError {
     using UserError::UserError;
   };
-
-  static fs::path manifest_of(const fs::path& checkpoint) { return checkpoint / "manifest.json"; }
 
   static void require_same_run(const Manifest& manifest, const std::string& folder,
                                const std::vector<Trait>& made_for) {
@@ -123,7 +120,9 @@ Resumed resume(const std::string& app, const TrainOptions& o, const std::vector<
                  stderr);
     }
     communication.call([&] { sum_over_ranks(transport, transport.size(), std::span(&failed, 1)); });
-    if (failed == 0) return resumed;
+    if (failed > 0) continue;
+    if (rank == 0 && !o.checkpoint.empty()) set_aside_after(o.checkpoint, resumed.iteration);
+    return resumed;
   }
 }
 

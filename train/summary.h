@@ -29,7 +29,7 @@ struct Summary {
   std::vector<std::int64_t> starts;
   double startup_s = 0;              // from the program's start to the end of its first iteration
   int stopped_by = 0;                // the number of the signal; 0: the run is complete
-  double wall_s = 0;                 // training alone; testing is not counted
+  double wall_s = 0;                 // training alone, without tests and checkpoints
   std::vector<double> iteration_ms;  // one per iteration
   std::vector<RankReport> ranks;     // workers, then servers; times without cold iterations
   NetworkCost network;               // measured before training; zero for a single worker

@@ -46,7 +46,9 @@ struct Excerpt {
 Excerpt choose(const std::map<std::int64_t, Extent>& iterations, std::int64_t cold,
                double mean_ms) {
   const std::int64_t newest = iterations.rbegin()->first;
-  const std::int64_t last_choice = std::max(iterations.begin()->first, newest - 2);
+  // After a checkpoint, the first iterations are missing. Spans that belong to none have the key 0.
+  const auto oldest = newest > 0 ? iterations.upper_bound(0) : iterations.begin();
+  const std::int64_t last_choice = std::max(oldest->first, newest - 2);
   const std::int64_t first_choice = std::min(std::max(cold, (cold + newest) / 2) + 1, last_choice);
   Excerpt best{};
   double best_distance = HUGE_VAL;

@@ -144,7 +144,11 @@ class Training {
 
   void save(std::int64_t t, Clock::time_point paused) {
     worker_.spans().set_iteration(0);  // this time belongs to no iteration
-    coordination_.save(t, [this](Snapshot& snapshot) { snapshot.save(*this); });
+    coordination_.save(
+        t, [this](Snapshot& snapshot) { snapshot.save(*this); },
+        [outputs = outputs_] {
+          if (outputs) outputs->sync_metrics();
+        });
     summary_.checkpoint_pause_s += seconds_between(paused, Clock::now());
   }
 

@@ -92,10 +92,12 @@ class Watcher {
     while (::waitpid(rank_.pid, &status, 0) < 0 && errno == EINTR) {
     }
     if (WIFSIGNALED(status)) {
-      // The user's signal, which has reached all ranks: Hydra reports it.
-      if (is_passed_on(WTERMSIG(status)))
-        ::signal(WTERMSIG(status), SIG_DFL), ::raise(WTERMSIG(status));
-      end_job_of_dead_rank(WTERMSIG(status));
+      const int signal = WTERMSIG(status);
+      if (is_passed_on(signal)) {  // a user's signal; Hydra reports it
+        ::signal(signal, SIG_DFL);
+        ::raise(signal);
+      }
+      end_job_of_dead_rank(signal);
     }
     std::_Exit(WEXITSTATUS(status));
   }

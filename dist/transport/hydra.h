@@ -19,8 +19,8 @@ inline constexpr int kFirstSpeaksMilliseconds = 3000;
 // When a process that Hydra started dies (kill -9, out of memory, a crash), Hydra ends the job at
 // once without saying which rank it was. The watcher sees first that its rank has died and how. It
 // reports that on stderr and asks Hydra to end the job. MPI's messages to Hydra also pass through
-// the watcher. If MPI aborts because another rank has died, the watcher delays the message so that
-// the other watcher reports first.
+// the watcher, and so do SIGINT and SIGTERM. If MPI aborts because another rank has died, the
+// watcher delays the message so that the other watcher reports first.
 //
 // A rank that dies before main() has no watcher yet, so only Hydra reports it.
 void watch_over_this_rank(const char* app);

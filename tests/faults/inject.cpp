@@ -8,7 +8,7 @@
 //   full    the call fails with "No space left on device"; so do all writes after it
 //   broken  the call fails with "Input/output error"
 //   short   a write takes only part of its bytes; this is not an error
-//   stall   the call takes a minute
+//   stall   the call takes an hour
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -66,7 +66,7 @@ Do next_call(bool writes) {
     return Do::fail;
   }
   if (fault() == "kill") ::kill(::getpid(), SIGKILL);
-  if (fault() == "stall") ::sleep(60);
+  if (fault() == "stall") ::sleep(3600);
   if (fault() == "short") return writes ? Do::half : Do::call;
   if (fault() == "full") {
     is_full = true;

@@ -124,6 +124,7 @@ TEST_CASE("checkpoint: a run can be resumed again and again, and keeps the newes
   o.checkpoint_every = 3;
   o.resume = kResumeAuto;
   o.csv = folder / "run.csv";
+  o.timeline = true;
   CHECK(train(task(), o).weights_hash == expected);
   CHECK(checkpoints_in(o.checkpoint) == std::vector<std::int64_t>{21, 24});
   const std::string table = read_bytes(o.csv);
@@ -191,6 +192,29 @@ TEST_CASE("checkpoint: a damaged one is named, and an older one is used") {
     std::ofstream(checkpoint_folder(o.checkpoint, iteration) / "manifest.json") << "{}";
   CHECK(refusal(o) ==
         fmt::format("--resume: none of the checkpoints in {} can be used", o.checkpoint));
+}
+
+TEST_CASE("checkpoint: a run that is resumed from an older one writes the newer ones again") {
+  const TemporaryFolder folder;
+  TrainOptions o = options("d-sync", 2);
+  o.checkpoint = folder / "checkpoints";
+  o.checkpoint_every = 5;
+  o.keep = 9;
+  const std::string expected = train(task(), o).weights_hash;
+  o.resume = checkpoint_folder(o.checkpoint, 10);
+  o.keep = 1;
+  CHECK(train(task(), o).weights_hash == expected);
+  CHECK(checkpoints_in(o.checkpoint) == std::vector<std::int64_t>{25});
+  CHECK(checkpoints_in(o.checkpoint, false) == std::vector<std::int64_t>{25});
+
+  // In a folder of another run, they would be mixed up.
+  TrainOptions other = options("d-sync", 2);
+  other.checkpoint = folder / "others";
+  other.checkpoint_every = 5;
+  train(task(), other);
+  o.resume = checkpoint_folder(o.checkpoint, 25);
+  o.checkpoint = other.checkpoint;
+  CHECK(refusal(o).find("others has a checkpoint of iteration 25") != std::string::npos);
 }
 
 TEST_CASE("checkpoint: another run is refused with what differs") {
