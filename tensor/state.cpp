@@ -1,5 +1,6 @@
 #include "tensor/state.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -105,12 +106,13 @@ void Snapshot::Loading::operator()(const std::string& name, std::vector<double>&
   const Item& item = kept(name, "F64");
   numbers.resize(item.bytes.size() / sizeof(double));
   require_size(name, item.bytes.size(), numbers.size() * sizeof(double));
-  std::memcpy(numbers.data(), item.bytes.data(), item.bytes.size());
+  std::ranges::copy(item.bytes, std::as_writable_bytes(std::span(numbers)).begin());
 }
 
 void Snapshot::Loading::operator()(const std::string& name, std::string& text) {
   const Item& item = kept(name, "U8");
-  text.assign(reinterpret_cast<const char*>(item.bytes.data()), item.bytes.size());
+  text.resize(item.bytes.size());
+  std::ranges::copy(item.bytes, std::as_writable_bytes(std::span(text)).begin());
 }
 
 void Snapshot::require_all_loaded() const {
