@@ -20,25 +20,9 @@ inline std::uint64_t hash_of(std::span<const std::byte> bytes,
   return so_far;
 }
 
-// A faster hash for many numbers, at memory speed. It differs from the hash of their bytes.
-inline std::uint64_t hash_of(std::span<const float> values) {
-  constexpr std::size_t kLanes = 8;  // independent, so that they overlap
-  std::uint64_t lanes[kLanes];
-  for (std::size_t lane = 0; lane < kLanes; ++lane) lanes[lane] = kHashOfNothing + lane;
-  const auto mix = [](std::uint64_t& lane, float value) {
-    // The rotation makes high bits affect all others too.
-    lane = std::rotl((lane ^ std::bit_cast<std::uint32_t>(value)) * 0x9e3779b97f4a7c15ULL, 29);
-  };
-  std::size_t i = 0;
-  for (; i + kLanes <= values.size(); i += kLanes)
-    for (std::size_t lane = 0; lane < kLanes; ++lane) mix(lanes[lane], values[i + lane]);
-  for (; i < values.size(); ++i) mix(lanes[i % kLanes], values[i]);
-  return hash_of(std::as_bytes(std::span(lanes)));
-}
-
-// The same for bytes.
+// A faster hash for many bytes, at memory speed. It differs from the other one.
 inline std::uint64_t fast_hash_of(std::span<const std::byte> bytes) {
-  constexpr std::size_t kLanes = 4, kWord = sizeof(std::uint64_t);
+  constexpr std::size_t kLanes = 4, kWord = sizeof(std::uint64_t);  // independent, so they overlap
   std::uint64_t lanes[kLanes];
   for (std::size_t lane = 0; lane < kLanes; ++lane) lanes[lane] = kHashOfNothing + lane;
   std::size_t i = 0;
@@ -46,9 +30,15 @@ inline std::uint64_t fast_hash_of(std::span<const std::byte> bytes) {
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
       std::uint64_t word;
       std::memcpy(&word, bytes.data() + i + lane * kWord, kWord);
+      // The rotation makes high bits affect all others too.
       lanes[lane] = std::rotl((lanes[lane] ^ word) * 0x9e3779b97f4a7c15ULL, 29);
     }
   return hash_of(bytes.subspan(i), hash_of(std::as_bytes(std::span(lanes))));
+}
+
+// The same for numbers.
+inline std::uint64_t hash_of(std::span<const float> values) {
+  return fast_hash_of(std::as_bytes(values));
 }
 
 }  // namespace tandem

@@ -108,13 +108,21 @@ class SkippedFiles {
     const std::lock_guard lock(mutex_);
     return all_;
   }
-  // Saves what was skipped, or adds what was saved.
-  void visit(State& state) {
+  // All of them as one text, and back: adds those in the text.
+  std::string text() const {
     std::string text;
     for (const std::string& what : all()) text += what + '\0';
-    state("skipped files", text);
+    return text;
+  }
+  void add_all(const std::string& text) {
     for (std::size_t at = 0; at < text.size(); at += std::strlen(text.c_str() + at) + 1)
       add(text.c_str() + at);
+  }
+  // Saves what was skipped, or adds what was saved.
+  void visit(State& state) {
+    std::string saved = text();
+    state("skipped files", saved);
+    add_all(saved);
   }
 
  private:

@@ -1,6 +1,7 @@
 #include "tensor/state.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstring>
 #include <utility>
 
@@ -10,20 +11,10 @@
 namespace tandem {
 namespace {
 
-const char* type_of(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::f64:
-      return "F64";
-    case Dtype::f32:
-      return "F32";
-    case Dtype::i32:
-      return "I32";
-    case Dtype::bf16:
-      return "BF16";
-    case Dtype::u8:
-      return "U8";
-  }
-  return "?";
+std::string type_of(Dtype dtype) {
+  std::string name = name_of(dtype);
+  for (char& letter : name) letter = static_cast<char>(std::toupper(letter));
+  return name;
 }
 
 template <class T>

@@ -49,10 +49,6 @@ std::optional<Difference> compare(Communication& communication, int ranks,
   return found;
 }
 
-}  // namespace
-
-namespace {
-
 std::vector<Trait> traits_of(const std::string& app, const TrainOptions& options, bool may_change) {
   std::vector<Trait> traits = {{"the program", app}};
   for (const OptionRow& row : option_table()) {

@@ -1,6 +1,5 @@
 #include "train/checkpoint.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +10,6 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "data/files.h"
-#include "train/descriptor.h"
 #include "train/files.h"
 #include "train/json_input.h"
 #include "train/safetensors.h"
@@ -38,25 +36,14 @@ std::uint64_t with_tensor(std::uint64_t hash, const RawArray& array) {
   return hash_of(std::as_bytes(std::span(&values, 1)), hash);
 }
 
-// Makes the names in a folder durable.
-void sync_folder(const fs::path& folder) {
-  Descriptor(folder.empty() ? "." : folder, O_RDONLY | O_DIRECTORY).sync();
-}
-
 std::int64_t number_of(const std::string& name) {
   std::int64_t number = -1;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
   return error == std::errc() && end == name.data() + name.size() ? number : -1;
 }
 
-const Json& at(const Json& json, const char* name) {
-  const auto found = json.is_object() ? json.find(name) : json.end();
-  if (found == json.end()) throw UserError("it lacks \"{}\"", name);
-  return *found;
-}
-
 std::uint64_t whole_at(const Json& json, const char* name, std::uint64_t most) {
-  const Json& value = at(json, name);
+  const Json& value = member(json, name);
   if (!value.is_number_unsigned() || value.get<std::uint64_t>() > most)
     throw UserError("\"{}\" must be a whole number up to {}, not {}", name, most,
                     shown_value(value));
@@ -64,13 +51,13 @@ std::uint64_t whole_at(const Json& json, const char* name, std::uint64_t most) {
 }
 
 const Json& list_at(const Json& json, const char* name) {
-  const Json& list = at(json, name);
+  const Json& list = member(json, name);
   if (!list.is_array()) throw UserError("\"{}\" must be a list", name);
   return list;
 }
 
 std::uint64_t hash_at(const Json& json) {
-  const Json& value = at(json, "hash");
+  const Json& value = member(json, "hash");
   std::uint64_t hash = 0;
   const std::string text = value.is_string() ? value.get<std::string>() : "";
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), hash, 16);
@@ -153,8 +140,7 @@ Snapshot read_checkpoint_weights(const fs::path& folder) {
     if (complete.empty()) throw UserError("{} has no complete checkpoint", folder.string());
     checkpoint = checkpoint_folder(folder, complete.back());
   }
-  const Manifest manifest = manifest_from(read_manifest_text(checkpoint));
-  return read_rank_file(checkpoint, 0, manifest.files.at(0));
+  return read_rank_file(checkpoint, 0, read_manifest(checkpoint).files.at(0));
 }
 
 void write_manifest(const fs::path& checkpoint, const Manifest& manifest) {
@@ -207,18 +193,17 @@ Manifest manifest_from(const std::string& text) {
   return manifest;
 }
 
-std::string read_manifest_text(const fs::path& checkpoint) {
+Manifest read_manifest(const fs::path& checkpoint) {
   constexpr std::uint64_t kMostBytes = 10'000'000;
   const fs::path path = checkpoint / kManifest;
   if (regular_file_bytes(path) > kMostBytes)
     throw UserError("{} has more than {} bytes", path.string(), kMostBytes);
   const std::string text = read_file(path);
   try {
-    manifest_from(text);
+    return manifest_from(text);
   } catch (const UserError& e) {
     throw UserError("{} is not a checkpoint's manifest: {}", path.string(), e.what());
   }
-  return text;
 }
 
 void remove_checkpoint(const fs::path& checkpoint) {

@@ -59,7 +59,7 @@ void write_manifest(const std::filesystem::path& checkpoint, const Manifest& man
 std::string to_json(const Manifest& manifest);
 // Both throw UserError; the second names the file.
 Manifest manifest_from(const std::string& json);
-std::string read_manifest_text(const std::filesystem::path& checkpoint);
+Manifest read_manifest(const std::filesystem::path& checkpoint);
 
 // Removes a checkpoint: first its manifest, then what else ranks have written. Other files stay.
 // Ignores errors.

@@ -156,7 +156,11 @@ void write_file(const fs::path& path, std::span<const std::span<const std::byte>
     throw;
   }
   file.close();
-  Descriptor(folder_of(target), O_RDONLY | O_DIRECTORY).sync();
+  sync_folder(folder_of(target));
+}
+
+void sync_folder(const fs::path& folder) {
+  Descriptor(folder.empty() ? "." : folder, O_RDONLY | O_DIRECTORY).sync();
 }
 
 void write_file(const fs::path& path, const std::string& text) {

@@ -31,6 +31,9 @@ void write_file(const std::filesystem::path& path,
                 std::span<const std::span<const std::byte>> pieces);
 void write_file(const std::filesystem::path& path, const std::string& text);
 
+// Makes the names of files in a folder durable. Throws SystemError.
+void sync_folder(const std::filesystem::path& folder);
+
 // Throws SystemError, which names the path.
 std::string read_file(const std::filesystem::path& path);
 

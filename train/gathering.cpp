@@ -1,6 +1,6 @@
 #include "train/gathering.h"
 
-#include <cstring>
+#include <span>
 
 #include "dist/timing/clock_offset.h"
 #include "dist/transport/collectives.h"
@@ -44,19 +44,14 @@ void visit_measurements(State& state, Communication& communication, std::int64_t
 std::set<std::string> gather_skipped(Communication& communication, int workers,
                                      const DataSplit& data) {
   if (!data.skipped) return {};
-  std::set<std::string> all = data.skipped->all();
-  Bytes own;
-  for (const std::string& what : all) {
-    const auto bytes = std::as_bytes(std::span(what.c_str(), what.size() + 1));
-    own.insert(own.end(), bytes.begin(), bytes.end());
-  }
+  const std::string text = data.skipped->text();
+  const auto own = std::as_bytes(std::span(text));
   communication.call([&] {
-    for (const Bytes& bytes : gather(communication.transport(), workers, own))
-      for (std::size_t at = 0; at < bytes.size();
-           at += std::strlen(reinterpret_cast<const char*>(bytes.data()) + at) + 1)
-        all.insert(reinterpret_cast<const char*>(bytes.data()) + at);
+    for (const Bytes& bytes :
+         gather(communication.transport(), workers, Bytes(own.begin(), own.end())))
+      data.skipped->add_all({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   });
-  return all;
+  return data.skipped->all();
 }
 
 }  // namespace tandem

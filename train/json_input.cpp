@@ -43,6 +43,12 @@ Json parse_json(const std::string& text) {
   }
 }
 
+const nlohmann::json& member(const nlohmann::json& object, const char* name) {
+  const auto found = object.is_object() ? object.find(name) : object.end();
+  if (found == object.end()) throw UserError("it lacks \"{}\"", name);
+  return *found;
+}
+
 std::string shown(std::string_view text, std::size_t most) {
   const bool cut = text.size() > most;
   if (cut) {

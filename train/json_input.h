@@ -12,6 +12,10 @@ namespace tandem {
 // time quadratic in the number of an object's names.)
 nlohmann::json parse_json(const std::string& text);
 
+// The value of this name in an object. Throws UserError, which does not name the file, if it is not
+// there.
+const nlohmann::json& member(const nlohmann::json& object, const char* name);
+
 // For a message: one line, without control characters, truncated to `most` bytes.
 std::string shown(std::string_view text, std::size_t most = 80);
 // The same for a value. Arrays and objects are only named as such.

@@ -20,14 +20,8 @@ using Json = nlohmann::json;
 constexpr const char* kMadeFor[] = {"--algo",   "--workers",   "--compress", "--link",
                                     "--device", "--precision", "--batch"};
 
-const Json& at(const Json& json, const char* name) {
-  const auto found = json.is_object() ? json.find(name) : json.end();
-  if (found == json.end()) throw UserError("it lacks \"{}\"", name);
-  return *found;
-}
-
 const Json& list_at(const Json& json, const char* name) {
-  const Json& list = at(json, name);
+  const Json& list = member(json, name);
   if (!list.is_array() || list.empty())
     throw UserError("\"{}\" must be a list that is not empty", name);
   return list;
@@ -36,7 +30,7 @@ const Json& list_at(const Json& json, const char* name) {
 // Seconds of so many milliseconds.
 double seconds_at(const Json& json, const char* name) {
   constexpr double kMost = 1e9;
-  const Json& value = at(json, name);
+  const Json& value = member(json, name);
   const double ms = value.is_number() ? value.get<double>() : -1;
   if (!(ms >= 0 && ms <= kMost))
     throw UserError("\"{}\" must be a number of milliseconds, not {}", name, shown_value(value));
@@ -45,7 +39,7 @@ double seconds_at(const Json& json, const char* name) {
 
 double elements_at(const Json& json) {
   constexpr std::uint64_t kMost = std::uint64_t{1} << 40;
-  const Json& value = at(json, "elements");
+  const Json& value = member(json, "elements");
   if (!value.is_number_unsigned() || value == 0 || value.get<std::uint64_t>() > kMost)
     throw UserError("\"elements\" must be a number of elements, not {}", shown_value(value));
   return value.get<double>();
@@ -53,7 +47,7 @@ double elements_at(const Json& json) {
 
 void require_made_for(const Json& json, const TrainOptions& o) {
   for (const char* option : kMadeFor) {
-    const Json& value = at(json, option);
+    const Json& value = member(json, option);
     const std::string text = option_row(option).text(o);
     if (value != text)
       throw UserError(
@@ -64,9 +58,9 @@ void require_made_for(const Json& json, const TrainOptions& o) {
 }
 
 MergePlan plan_in(const Json& json, const TrainOptions& o) {
-  require_made_for(at(json, "made_for"), o);
+  require_made_for(member(json, "made_for"), o);
   MergePlan plan{.update_s = seconds_at(json, "update_ms"), .file = o.plan};
-  const Json& sum = at(json, "sum");
+  const Json& sum = member(json, "sum");
   plan.cost = {.a = seconds_at(sum, "a_ms"),
                .b = seconds_at(sum, "b_ms_per_mb") / 1e6,
                .all = seconds_at(sum, "everything_ms"),
@@ -80,7 +74,7 @@ MergePlan plan_in(const Json& json, const TrainOptions& o) {
     plan.groups.push_back(layers.size());
     for (const Json& layer : layers) {
       plan.layers.push_back({seconds_at(layer, "ready_ms"), elements_at(layer) * sizeof(float)});
-      const Json& name = at(layer, "name");
+      const Json& name = member(layer, "name");
       if (!name.is_string()) throw UserError("\"name\" must be text, not {}", shown_value(name));
       plan.names.push_back(name);
     }

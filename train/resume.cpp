@@ -28,18 +28,18 @@ class Candidates {
     any_ = !left_.empty();
   }
 
-  // The manifest of the next one, and its folder; both empty: from the beginning.
+  // The folder of the next one, and its manifest as JSON; both empty: from the beginning.
   struct Next {
     std::string folder, manifest;
   };
   Next next(const std::vector<Trait>& made_for) {
     while (!left_.empty()) {
-      const Next next{left_.back().string(), ""};
+      const std::string folder = left_.back().string();
       left_.pop_back();
       try {
-        const std::string text = read_manifest_text(next.folder);
-        require_same_run(manifest_from(text), next.folder, made_for);
-        return {next.folder, text};
+        const Manifest manifest = read_manifest(folder);
+        require_same_run(manifest, folder, made_for);
+        return {folder, to_json(manifest)};
       } catch (const AnotherRun&) {
         throw;
       } catch (const std::runtime_error& e) {

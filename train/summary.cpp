@@ -220,10 +220,6 @@ Json plan_json(const Summary& s) {
           {"first_iteration", s.plan.first_iteration}};
 }
 
-}  // namespace
-
-namespace {
-
 // Means per checkpoint of this run, since it was last started; the file is rank 0's.
 Json checkpoints_json(const Summary& s) {
   if (s.options.checkpoint.empty()) return nullptr;

@@ -313,10 +313,10 @@ int serve(Serving& serving, const Length& length, Coordination& coordination) {
   return stopped;
 }
 
-Coordination::Run coordinated(const Task& task, const DataSplit& data, const TrainOptions& o,
-                              const Length& length) {
+Coordination::Run coordinated(const Task& task, const TrainOptions& o, const Length& length,
+                              const std::vector<Trait>& made_for) {
   return {.app = task.app,
-          .made_for = traits_to_resume(task.app, o, data),
+          .made_for = made_for,
           .first = length.done + 1,
           .last = length.iterations,
           // Iterations that measure for a plan are not disturbed.
@@ -325,7 +325,8 @@ Coordination::Run coordinated(const Task& task, const DataSplit& data, const Tra
 
 // Serves on the communication thread. Pauses while the workers test. Returns what serve() returns.
 int run_server(const Task& task, const DataSplit& data, const TrainOptions& o,
-               const Compressor& compressor, Communication& communication, Resumed resumed) {
+               const Compressor& compressor, Communication& communication,
+               const std::vector<Trait>& made_for, Resumed resumed) {
   const Length length(data, o, resumed.iteration);
   std::optional<Replica> replica;
   // A server only sums and updates, in host memory, whatever device the workers use. If they use
@@ -336,7 +337,7 @@ int run_server(const Task& task, const DataSplit& data, const TrainOptions& o,
   together(communication, [&] { replica.emplace(task, data, own, cpu_device(own.threads)); });
   require_same_start(communication, replica->parameters());
   calibrate_all(communication, o, length, compressor);
-  Coordination coordination(coordinated(task, data, o, length), o, communication,
+  Coordination coordination(coordinated(task, o, length, made_for), o, communication,
                             replica->device());
   Serving serving{.server = communication.call([&] {
                     return strategy_named(o.algo).make_server({.parameters = replica->parameters(),
@@ -362,7 +363,8 @@ int run_server(const Task& task, const DataSplit& data, const TrainOptions& o,
 
 void run_worker(const Task& task, const DataSplit& data, const TrainOptions& o,
                 const Compressor& compressor, Communication& communication, const MergePlan* plan,
-                Resumed resumed, Summary& summary, Outputs* outputs) {
+                const std::vector<Trait>& made_for, Resumed resumed, Summary& summary,
+                Outputs* outputs) {
   const Length length(data, o, resumed.iteration);
   std::optional<Worker> worker;
   together(communication,
@@ -378,7 +380,7 @@ void run_worker(const Task& task, const DataSplit& data, const TrainOptions& o,
   }
   summary.network = calibrate_all(communication, o, length, compressor);
 
-  Coordination coordination(coordinated(task, data, o, length), o, communication,
+  Coordination coordination(coordinated(task, o, length, made_for), o, communication,
                             worker->replica().device());
   std::int64_t sent_before = 0;
   try {
@@ -453,38 +455,40 @@ Summary train(const Task& task, const TrainOptions& options) {
   std::optional<DataSplit> data;
   std::optional<Outputs> outputs;
   std::optional<MergePlan> plan;
+  std::vector<Trait> made_for;  // what a checkpoint of this run says, and must say to be resumed
   std::optional<Interruptible> interruptible;
   std::atomic<int> stopped = 0;  // the number of the signal
   const auto open = [&] {
     data = open_data(task, o, outputs, plan);
+    if (!o.checkpoint.empty() || !o.resume.empty()) made_for = traits_to_resume(task.app, o, *data);
     interruptible.emplace();
   };
   if (!mpi_launch()) open();
   if (o.device != DeviceKind::cpu) expect_cuda_workers(mpi_launch() ? 1 : o.workers);
-  run_on_ranks(
-      {.app = task.app,
-       .ranks = o.workers + strategy_named(o.algo).servers(o.algo_options),
-       .link = parse_link(o.link),
-       .stall_timeout_s = o.stall_timeout,
-       .computes_elsewhere = o.device != DeviceKind::cpu,
-       .same = traits_of(task.app, o)},
-      [&](Communication& communication) {
-        if (mpi_launch()) {
-          together(communication, open);
-          require_same_data(communication, *data);
-        }
-        const int rank = communication.transport().rank();
-        Resumed resumed = resume(task.app, o, traits_to_resume(task.app, o, *data), communication);
-        if (rank >= o.workers) {
-          stopped = run_server(task, *data, o, *compressor, communication, std::move(resumed));
-          return;
-        }
-        Summary summary{.app = task.app, .options = o, .data = data->description};
-        run_worker(task, *data, o, *compressor, communication, plan ? &*plan : nullptr,
-                   std::move(resumed), summary, outputs ? &*outputs : nullptr);
-        stopped = summary.stopped_by;
-        if (rank == 0) result = std::move(summary);
-      });
+  run_on_ranks({.app = task.app,
+                .ranks = o.workers + strategy_named(o.algo).servers(o.algo_options),
+                .link = parse_link(o.link),
+                .stall_timeout_s = o.stall_timeout,
+                .computes_elsewhere = o.device != DeviceKind::cpu,
+                .same = traits_of(task.app, o)},
+               [&](Communication& communication) {
+                 if (mpi_launch()) {
+                   together(communication, open);
+                   require_same_data(communication, *data);
+                 }
+                 const int rank = communication.transport().rank();
+                 Resumed resumed = resume(task.app, o, made_for, communication);
+                 if (rank >= o.workers) {
+                   stopped = run_server(task, *data, o, *compressor, communication, made_for,
+                                        std::move(resumed));
+                   return;
+                 }
+                 Summary summary{.app = task.app, .options = o, .data = data->description};
+                 run_worker(task, *data, o, *compressor, communication, plan ? &*plan : nullptr,
+                            made_for, std::move(resumed), summary, outputs ? &*outputs : nullptr);
+                 stopped = summary.stopped_by;
+                 if (rank == 0) result = std::move(summary);
+               });
   // Only after all ranks have finished: no other rank can mistake this for a failed rank.
   if (outputs) outputs->throw_if_any_failed();
   if (stopped != 0) throw Interrupted(stopped, after_interruption(o, result.iterations));
