@@ -12,6 +12,7 @@
 #include "layers/simple.h"
 #include "tests/cuda/compare.h"
 #include "tests/train/digits.h"
+#include "tests/train/resuming.h"
 #include "train/trainer.h"
 
 using namespace tandem;
@@ -58,9 +59,10 @@ TrainOptions options(const std::string& algo, int workers, Precision precision) 
   return o;
 }
 
-Summary run(Model model, const TrainOptions& o) {
-  return train({.app = "test", .model = model, .data = [] { return digits(); }}, o);
+Task task(Model model) {
+  return {.app = "test", .model = model, .data = [] { return digits(); }};
 }
+Summary run(Model model, const TrainOptions& o) { return train(task(model), o); }
 std::string hash(Model model, const TrainOptions& o) { return run(model, o).weights_hash; }
 
 // The mean of what is seen of the image, per channel.
@@ -146,6 +148,25 @@ TEST_CASE("cuda: training: all synchronous algorithms and pipe-sgd with K=1 have
             }
         }
       }
+}
+
+TEST_CASE("cuda: training: every algorithm continues from a checkpoint to the same bits") {
+  Random random(20);
+  int odd = 0;
+  for (const StrategyInfo& algo : all_strategies())
+    for (const std::string& compress : compressor_names()) {
+      if (!algo.distributed() && compress != "none") continue;
+      CAPTURE(algo.name);
+      CAPTURE(compress);
+      TrainOptions o = options(algo.name, algo.distributed() ? 2 : 1,
+                               ++odd % 2 == 0 ? Precision::bf16 : Precision::fp32);
+      o.compress = compress;
+      o.iterations = 26;  // more than an epoch, and more than plans measure
+      o.test_every = 7;
+      o.graphs = Switch::on;
+      if (algo.has_option("--pipe-k")) o.algo_options["--warmup-iterations"] = 5;
+      check_resumes(task(conv_net), o, random);
+    }
 }
 
 TEST_CASE("cuda: training: a single worker equals d-sync with one worker") {

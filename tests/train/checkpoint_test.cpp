@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "base/random.h"
 #include "dist/compress/compressor.h"
@@ -18,8 +17,8 @@
 #include "layers/simple.h"
 #include "tests/support.h"
 #include "tests/train/digits.h"
+#include "tests/train/resuming.h"
 #include "train/file_lock.h"
-#include "train/trainer.h"
 
 using namespace tandem;
 using namespace tandem::test;
@@ -59,19 +58,6 @@ TrainOptions options(const std::string& algo, int workers) {
   return o;
 }
 
-// The metrics without times, which differ from run to run.
-std::vector<nlohmann::json> metrics_in(const fs::path& file) {
-  std::vector<nlohmann::json> lines;
-  std::istringstream text(read_bytes(file));
-  for (std::string line; std::getline(text, line);) {
-    nlohmann::json json = nlohmann::json::parse(line);
-    json.erase("iteration_ms");
-    json.erase("wall_s");
-    lines.push_back(json);
-  }
-  return lines;
-}
-
 std::string refusal(const TrainOptions& o) {
   return message_of<UserError>([&] { train(task(), o); });
 }
@@ -85,34 +71,12 @@ TEST_CASE("checkpoint: every algorithm continues to the same bits and the same m
     for (const std::string& compress : compressor_names()) {
       if (!algo.distributed() && compress != "none") continue;
       if (kSanitized && ++odd % 2 == 0) continue;
-      const TemporaryFolder folder;
-      TrainOptions o = options(algo.name, algo.distributed() ? 2 : 1);
-      o.compress = compress;
-      o.metrics = folder / "undisturbed.jsonl";
-      if (algo.has_option("--pipe-k")) o.algo_options["--warmup-iterations"] = 5;
       CAPTURE(algo.name);
       CAPTURE(compress);
-      const Summary undisturbed = train(task(), o);
-
-      o.metrics = folder / "resumed.jsonl";
-      o.checkpoint = folder / "checkpoints";
-      o.checkpoint_every = 1 + static_cast<std::int64_t>(random.below(6));
-      o.keep = kIterations;
-      CHECK(train(task(), o).weights_hash == undisturbed.weights_hash);
-      const auto saved = checkpoints_in(o.checkpoint);
-      REQUIRE(std::ssize(saved) == (kIterations - 1) / o.checkpoint_every);
-
-      const std::int64_t from = saved[random.below(saved.size())];
-      CAPTURE(from);
-      o.resume = checkpoint_folder(o.checkpoint, from);
-      o.checkpoint = "";
-      const Summary resumed = train(task(), o);
-      CHECK(resumed.weights_hash == undisturbed.weights_hash);
-      CHECK(resumed.train_loss == undisturbed.train_loss);
-      CHECK(resumed.test_accuracy == undisturbed.test_accuracy);
-      CHECK(std::ssize(resumed.iteration_ms) == kIterations);
-      CHECK(resumed.starts == std::vector<std::int64_t>{0, from});
-      CHECK(metrics_in(o.metrics) == metrics_in(folder / "undisturbed.jsonl"));
+      TrainOptions o = options(algo.name, algo.distributed() ? 2 : 1);
+      o.compress = compress;
+      if (algo.has_option("--pipe-k")) o.algo_options["--warmup-iterations"] = 5;
+      check_resumes(task(), o, random);
     }
 }
 
