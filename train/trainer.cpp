@@ -70,13 +70,12 @@ class Training {
       const auto [saves, stop] = coordination_.after(t);
       const bool looks = length_.tests_at(t) || verifies_at(t);
       const bool pauses = looks || saves || stop != 0 || t == length_.cold_until();
-      const auto paused = Clock::now();
       if (pauses) strategy.settle();
       take_done(pauses);
       if (pauses) say_plan();
       if (t == length_.iterations) finish();
       if (looks) look_at_weights(t);
-      if (saves) save(t, looks ? Clock::now() : paused);
+      if (saves) save(t);
       if (stop != 0) return end_early(stop);
       if (pauses) begin_timing();
     }
@@ -142,7 +141,9 @@ class Training {
     summary_.wall_s += seconds_between(last_, Clock::now());
   }
 
-  void save(std::int64_t t, Clock::time_point paused) {
+  // All earlier iterations are done. The pause ends when the copies are queued.
+  void save(std::int64_t t) {
+    const auto paused = Clock::now();
     worker_.spans().set_iteration(0);  // this time belongs to no iteration
     coordination_.save(
         t, [this](Snapshot& snapshot) { snapshot.save(*this); },
