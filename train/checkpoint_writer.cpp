@@ -14,14 +14,17 @@
 namespace tandem {
 
 struct CheckpointWriter::Shared {
+  Shared(std::string the_app, std::string the_folder, int the_rank)
+      : app(std::move(the_app)), folder(std::move(the_folder)), rank(the_rank) {}
+
   std::string app, folder;
   int rank;
   struct Progress {
     Status status;
     int jobs = 0;  // not done
   };
-  Monitor<Progress> progress = {};
-  BlockingQueue<std::function<void()>> jobs = {};
+  Monitor<Progress> progress;
+  BlockingQueue<std::function<void()>> jobs;
 
   bool idle_until(Clock::time_point time) {
     return progress.wait_until(time, [](const Progress& p) { return p.jobs == 0; });

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <ranges>
 #include <thread>
 
 #include "base/clock.h"
@@ -51,8 +50,8 @@ void start_together(Transport& transport, int ranks) {
   const auto now = [] { return seconds_of(Clock::now().time_since_epoch()); };
   const double last = std::ranges::max(exchange(transport, ranks, now()));
   const double took = std::ranges::max(exchange(transport, ranks, now() - last));
-  const auto shares_clock = [&](int rank) { return transport.node(rank) == transport.node(0); };
-  if (!std::ranges::all_of(std::views::iota(0, ranks), shares_clock)) return;
+  for (int rank = 1; rank < ranks; ++rank)
+    if (transport.node(rank) != transport.node(0)) return;  // they have no common clock
   while (now() < last + 3 * took) std::this_thread::yield();
 }
 
