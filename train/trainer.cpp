@@ -8,10 +8,8 @@
 #include <optional>
 #include <utility>
 
-#include "base/thread_pool.h"
 #include "dist/launch.h"
 #include "dist/strategies.h"
-#include "dist/timing/calibration.h"
 #include "dist/transport/mpi_launch.h"
 #include "tensor/cuda/cuda_backend.h"
 #include "tensor/device_queue.h"
@@ -27,6 +25,8 @@
 #include "train/progress.h"
 #include "train/resume.h"
 #include "train/run_ahead.h"
+#include "train/serving.h"
+#include "train/start.h"
 #include "train/weights.h"
 #include "train/worker.h"
 
@@ -251,117 +251,6 @@ std::string what_runs(const Summary& s, const std::string& net, const DataSplit&
   return text;
 }
 
-// Every rank calls it, servers included.
-NetworkCost calibrate_all(Communication& communication, const TrainOptions& o, const Length& length,
-                          const Compressor& compressor) {
-  return communication.call([&] {
-    if (o.keeps_spans()) communication.spans().keep_all();
-    communication.spans().count_from(length.cold_until() + 1);
-    if (!strategy_named(o.algo).distributed()) return NetworkCost();
-    Transport& transport = communication.transport();
-    return calibrate(transport, transport.size(), compressor, o.device == DeviceKind::cpu);
-  });
-}
-
-// The first worker tells the servers when all workers have tested.
-void wait_for_test(Communication& communication) {
-  communication.call([&] {
-    Transport& transport = communication.transport();
-    Request tested = transport.receive(0, Tag::control, {});
-    transport.wait(tested, Patience::while_others_work);
-  });
-}
-
-// Loads what visit() of the part names, from a checkpoint.
-template <class Part>
-void load(Communication& communication, Resumed& resumed, Part& part) {
-  if (!resumed.state) return;
-  together(communication, [&] {
-    resumed.state->load(part);
-    resumed.state->require_all_loaded();
-    part.check_loaded();
-  });
-  resumed.state.reset();
-}
-
-// A server's state.
-struct Serving {
-  void visit(State& state) {
-    communication.call([&] { server->visit(state); });
-    visit_measurements(state, communication, sent_before);
-  }
-  void check_loaded() {}
-  std::unique_ptr<Server> server;
-  Communication& communication;
-  std::int64_t sent_before = 0;
-};
-
-// Returns the number of the signal that has stopped the run, or 0.
-int serve(Serving& serving, const Length& length, Coordination& coordination) {
-  Communication& communication = serving.communication;
-  std::int64_t served = length.done;
-  int stopped = 0;
-  do {
-    const std::int64_t last = std::min(length.next_test(served), coordination.next(served));
-    communication.call([&] { serving.server->serve(served + 1, last); });
-    served = last;
-    const auto [saves, stop] = coordination.after(served);
-    if (length.tests_at(served)) wait_for_test(communication);
-    if (saves) coordination.save(served, [&](Snapshot& saved) { saved.save(serving); });
-    stopped = stop;
-  } while (served < length.iterations && stopped == 0);
-  coordination.finish();
-  return stopped;
-}
-
-Coordination::Run coordinated(const Task& task, const TrainOptions& o, const Length& length,
-                              const std::vector<Trait>& made_for) {
-  return {.app = task.app,
-          .made_for = made_for,
-          .first = length.done + 1,
-          .last = length.iterations,
-          // Iterations that measure for a plan are not disturbed.
-          .first_meeting = length.done + strategy_named(o.algo).measures_until + 1};
-}
-
-// Serves on the communication thread. Pauses while the workers test. Returns what serve() returns.
-int run_server(const Task& task, const DataSplit& data, const TrainOptions& o,
-               const Compressor& compressor, Communication& communication,
-               const std::vector<Trait>& made_for, Resumed resumed) {
-  const Length length(data, o, resumed.iteration);
-  std::optional<Replica> replica;
-  // A server only sums and updates, in host memory, whatever device the workers use. If they use
-  // GPUs, the server computes on the cores that sum messages.
-  TrainOptions own = o;
-  own.precision = Precision::fp32;
-  if (o.device != DeviceKind::cpu) own.threads = communication.transport().helpers()->threads();
-  together(communication, [&] { replica.emplace(task, data, own, cpu_device(own.threads)); });
-  require_same_start(communication, replica->parameters());
-  calibrate_all(communication, o, length, compressor);
-  Coordination coordination(coordinated(task, o, length, made_for), o, communication,
-                            replica->device());
-  Serving serving{.server = communication.call([&] {
-                    return strategy_named(o.algo).make_server({.parameters = replica->parameters(),
-                                                               .optimizer = replica->optimizer(),
-                                                               .spans = communication.spans(),
-                                                               .communication = communication,
-                                                               .compressor = compressor,
-                                                               .workers = o.workers,
-                                                               .options = o.algo_options});
-                  }),
-                  .communication = communication};
-  load(communication, resumed, serving);
-  int stopped = 0;
-  try {
-    stopped = serve(serving, length, coordination);
-  } catch (const std::exception& e) {
-    communication.stop(e.what());  // pending communication uses the coordination
-    throw;
-  }
-  gather_reports(communication, {.server = true, .bytes_sent = serving.sent_before}, Spans());
-  return stopped;
-}
-
 void run_worker(const Task& task, const DataSplit& data, const TrainOptions& o,
                 const Compressor& compressor, Communication& communication, const MergePlan* plan,
                 const std::vector<Trait>& made_for, Resumed resumed, Summary& summary,
@@ -381,7 +270,7 @@ void run_worker(const Task& task, const DataSplit& data, const TrainOptions& o,
   }
   summary.network = calibrate_all(communication, o, length, compressor);
 
-  Coordination coordination(coordinated(task, o, length, made_for), o, communication,
+  Coordination coordination(coordinated_run(task.app, made_for, o, length), o, communication,
                             worker->replica().device());
   std::int64_t sent_before = 0;
   try {

@@ -1,0 +1,38 @@
+// What every rank does before its first iteration, workers and servers alike.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "dist/agreement.h"
+#include "dist/communication.h"
+#include "dist/compress/compressor.h"
+#include "dist/launch.h"
+#include "dist/timing/model.h"
+#include "train/coordination.h"
+#include "train/length.h"
+#include "train/options.h"
+#include "train/resume.h"
+
+namespace tandem {
+
+// Measures the network. From here on, the communication thread records its spans.
+NetworkCost calibrate_all(Communication& communication, const TrainOptions& options,
+                          const Length& length, const Compressor& compressor);
+
+Coordination::Run coordinated_run(const std::string& app, const std::vector<Trait>& made_for,
+                                  const TrainOptions& options, const Length& length);
+
+// Loads what visit() of the part names, from a checkpoint.
+template <class Part>
+void load(Communication& communication, Resumed& resumed, Part& part) {
+  if (!resumed.state) return;
+  together(communication, [&] {
+    resumed.state->load(part);
+    resumed.state->require_all_loaded();
+    part.check_loaded();
+  });
+  resumed.state.reset();
+}
+
+}  // namespace tandem
