@@ -103,7 +103,7 @@ mpi_src := dist/transport/mpi_$(if $(filter 1,$(MPI)),transport,stub).cpp
 lib_src := $(filter-out tensor/cuda/% data/tools/% dist/transport/mpi_transport.cpp dist/transport/mpi_stub.cpp,$(shell find $(rooms) -name '*.cpp' | sort)) \
   $(mpi_src) $(if $(cuda_src),$(cuda_src),tensor/cuda/stub.cpp)
 # Only the plain build tests the documents' commands and this file's targets.
-test_src := $(shell find tests -name '*.cpp' -not -path 'tests/cuda/*' -not -path 'tests/faults/*' $(if $(variant),-not -path 'tests/docs/*' -not -path 'tests/make/*') | sort)
+test_src := $(shell find tests -name '*.cpp' -not -path 'tests/cuda/*' -not -path 'tests/faults/*' -not -path 'tests/fuzz/fuzzer.cpp' $(if $(variant),-not -path 'tests/docs/*' -not -path 'tests/make/*') | sort)
 cuda_test_src := $(if $(cuda_src),$(sort $(wildcard tests/cuda/*.cpp)))
 nets := mnist_mlp cifar_cnn cifar_convex alexnet resnet vgg googlenet inception
 apps := $(patsubst apps/%/main.cpp,%,$(wildcard apps/*/main.cpp))
@@ -273,6 +273,17 @@ $(BUILD)/inject.so: tests/faults/inject.cpp
 check-faults: $(BUILD)/mnist_mlp $(BUILD)/inject.so
 	@scripts/check-faults $(BUILD) "$(MPIEXEC)" $(PARTS)
 
+# Gives random input to all readers of foreign bytes, with clang's libFuzzer. READERS chooses some of them.
+.PHONY: fuzz
+fuzzed := CXX=clang++ SAN=address,undefined CUDA=0 MPI=0 BUILD=build/fuzz CXXFLAGS="-O2 -fsanitize=fuzzer-no-link" quick_flags=
+fuzz:
+	@CXX= FUZZ=1 MPI=0 scripts/deps
+	@$(MAKE) --no-print-directory $(fuzzed) build/fuzz/fuzzer
+	@scripts/fuzz build/fuzz $(READERS)
+build/fuzz/fuzzer: $(call object,tests/fuzz/fuzzer.cpp tests/fuzz/readers.cpp) $(BUILD)/libtandem.a $(BUILD)/link_flags
+	@echo "  link  $@"
+	@$(CXX) $(ld_flags) -fsanitize=fuzzer -o $@ $(filter %.o %.a,$^) $(ld_libs)
+
 # Compares the emulated link with a real network made of network namespaces (needs root).
 .PHONY: check-netns
 check-netns: $(BUILD)/allreduce_bench
@@ -350,6 +361,7 @@ help:
 	@echo "make check        install libraries, build and run all tests, also with sanitizers (about 18 minutes)"
 	@echo "make test         build and run the tests in one variant (SAN=thread, DEBUG=1, …)"
 	@echo "make check-faults kill ranks and let disks fail; nothing may be lost (about 20 minutes)"
+	@echo "make fuzz         give random input to all readers of files and options (clang; a minute for each of 14 readers)"
 	@echo "make check-gpu    build and run the tests that need a GPU, also under compute-sanitizer"
 	@echo "make check-netns  compare the emulated link with shaped network namespaces (needs root)"
 	@echo "make bench        time kernels, compressors, links, all-reduce (compared with MPI's) and a training step"

@@ -50,7 +50,7 @@ class File {
     if (plain_ && bytes > file_bytes_)
       throw UserError("{} is truncated: its header says {} bytes, but it has {}", path_, bytes,
                       file_bytes_);
-    constexpr std::uint64_t kPiece = 1 << 24;
+    constexpr std::uint64_t kPiece = 1 << 20;
     std::vector<std::uint8_t> all;
     while (all.size() < bytes) {
       const std::uint64_t piece = std::min(kPiece, bytes - all.size());

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <concepts>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <tuple>
 
@@ -121,6 +123,20 @@ template <class T>
 void read_value(const Parsed& json, T& to) {
   json.get_to(to);
 }
+// None of our whole numbers is negative. (The library would convert anything to any type.)
+template <std::integral T>
+requires(!std::same_as<T, bool>) void read_value(const Parsed& json, T& to) {
+  constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<T>::max());
+  if (!json.is_number_unsigned() || json.get<std::uint64_t>() > kMost)
+    throw UserError("{} is not a whole number from 0 to {}", shown_value(json), kMost);
+  json.get_to(to);
+}
+template <std::integral T>
+T whole(const Parsed& json) {
+  T value = 0;
+  read_value(json, value);
+  return value;
+}
 template <Named E>
 void read_value(const Parsed& json, E& to) {
   const auto name = json.get<std::string>();
@@ -197,24 +213,24 @@ Cell cell_from(const Parsed& json) {
     read(kModel, model, *c.model);
     for (const StrategyOption& option : strategy_named(c.algo).options)
       if (const auto value = model.find(summary_key(option.name)); value != model.end())
-        value->get_to(c.model->options[option.name]);
+        read_value(*value, c.model->options[option.name]);
     read(kCompute, model, c.model->compute);
     read(kNetwork, model, c.model->network);
   }
   for (const Parsed& p : json.at("curve"))
     c.curve.push_back(
         {.wall_s = p.at(0),
-         .iteration = p.at(1),
+         .iteration = whole<std::int64_t>(p.at(1)),
          .accuracy = p.at(2),
          .objective = p.at(3).is_null() ? std::nullopt : std::optional(p.at(3).get<double>())});
   for (const Parsed& s : json.at("timeline"))
-    c.timeline.push_back({.rank = s.at(0),
+    c.timeline.push_back({.rank = whole<int>(s.at(0)),
                           .server = s.at(1),
                           .communicates = s.at(2),
                           .what = s.at(3),
                           .begin = s.at(4),
                           .end = s.at(5),
-                          .iteration = s.at(6)});
+                          .iteration = whole<std::int64_t>(s.at(6))});
   return c;
 }
 

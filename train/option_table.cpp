@@ -41,7 +41,9 @@ Rule duration_rule() {
                 number.pop_back();
               }
             if (!positive().holds(number)) return false;
-            text = fmt::format("{}", factor * std::stod(number));
+            number = fmt::format("{}", factor * std::stod(number));
+            if (!positive().holds(number)) return false;
+            text = number;
             return true;
           }};
 }
