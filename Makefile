@@ -109,7 +109,7 @@ nets := mnist_mlp cifar_cnn cifar_convex alexnet resnet vgg googlenet inception
 apps := $(patsubst apps/%/main.cpp,%,$(wildcard apps/*/main.cpp))
 object = $(patsubst %,$(BUILD)/obj/%.o,$(basename $(1)))
 programs := $(addprefix $(BUILD)/,$(apps))
-objects := $(call object,$(lib_src) $(test_src) $(cuda_test_src) $(wildcard data/tools/*.cpp)) $(apps:%=$(BUILD)/obj/apps/%/main.o)
+objects := $(call object,$(lib_src) $(test_src) $(cuda_test_src) $(wildcard data/tools/*.cpp) tests/fuzz/fuzzer.cpp) $(apps:%=$(BUILD)/obj/apps/%/main.o)
 
 # What does no mathematics is compiled quickly rather than for speed. An inline function that both
 # kinds of files use may be linked as compiled here, so one that must be fast belongs in a .cpp.
@@ -275,7 +275,9 @@ check-faults: $(BUILD)/mnist_mlp $(BUILD)/inject.so
 
 # Gives random input to all readers of foreign bytes, with clang's libFuzzer. READERS chooses some of them.
 .PHONY: fuzz
-fuzzed := CXX=clang++ SAN=address,undefined CUDA=0 MPI=0 BUILD=build/fuzz CXXFLAGS="-O2 -fsanitize=fuzzer-no-link" quick_flags=
+fuzzed := SAN=address,undefined CUDA=0 MPI=0 BUILD=build/fuzz quick_flags= \
+  CXX=$(if $(findstring clang,$(CXX)),$(CXX),clang++) \
+  CXXFLAGS="-O2 -fsanitize=fuzzer-no-link -D_GLIBCXX_ASSERTIONS -D_GLIBCXX_SANITIZE_VECTOR"
 fuzz:
 	@CXX= FUZZ=1 MPI=0 scripts/deps
 	@$(MAKE) --no-print-directory $(fuzzed) build/fuzz/fuzzer
@@ -361,7 +363,7 @@ help:
 	@echo "make check        install libraries, build and run all tests, also with sanitizers (about 18 minutes)"
 	@echo "make test         build and run the tests in one variant (SAN=thread, DEBUG=1, …)"
 	@echo "make check-faults kill ranks and let disks fail; nothing may be lost (about 20 minutes)"
-	@echo "make fuzz         give random input to all readers of files and options (clang; a minute for each of 14 readers)"
+	@echo "make fuzz         give random input to all readers of files and options (clang; a minute per reader, two or more at a time)"
 	@echo "make check-gpu    build and run the tests that need a GPU, also under compute-sanitizer"
 	@echo "make check-netns  compare the emulated link with shaped network namespaces (needs root)"
 	@echo "make bench        time kernels, compressors, links, all-reduce (compared with MPI's) and a training step"

@@ -108,10 +108,11 @@ std::vector<std::uint8_t>& contents(const std::filesystem::path& path) {
 // More than any valid file needs. The worst case is an interlaced PNG of four 16-bit channels: 16
 // bytes per pixel to inflate it (a power of two times the 8 that stb_image expects), 8 for the
 // image and 4 for the longest pass. JPEG works in squares of up to 32 pixels.
-std::size_t allowance(const ImageHeader& header, std::size_t file_bytes) {
-  constexpr std::size_t kBytesPerPixel = 32, kSquare = 32, kTables = 1 << 20;
-  return kBytesPerPixel * (static_cast<std::size_t>(header.width) + kSquare) *
-             (static_cast<std::size_t>(header.height) + kSquare) +
+std::size_t allowance(const ImageHeader& header, bool jpeg, std::size_t file_bytes) {
+  constexpr std::size_t kBytesPerPixel = 32, kTables = 1 << 20;
+  const std::size_t margin = jpeg ? 32 : 0;
+  return kBytesPerPixel * (static_cast<std::size_t>(header.width) + margin) *
+             (static_cast<std::size_t>(header.height) + margin) +
          2 * file_bytes + kTables;
 }
 
@@ -142,7 +143,7 @@ Image decode(std::vector<std::uint8_t>& bytes, const std::string& name, std::int
     throw UserError("{} has {}x{} pixels, more than the limit of {} (see --max-pixels)", name,
                     header.width, header.height, max_pixels);
 
-  t_memory = {.left = allowance(header, bytes.size())};
+  t_memory = {.left = allowance(header, header.components > 0, bytes.size())};
   int width = 0, height = 0;
   Image image;
   if (header.components == 4) mark_cmyk(bytes, header);

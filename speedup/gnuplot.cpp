@@ -85,7 +85,7 @@ std::string fit_for_pages(std::string svg, const GnuplotFigure& figure) {
 std::string gnuplot_quoted(const std::string& text) {
   std::string quoted = "\"";
   for (const char c : text) {
-    if (c == '"' || c == '\\') quoted += '\\';
+    if (c == '"' || c == '\\' || c == '`') quoted += '\\';  // it would run what is in backticks
     quoted += c == '\n' ? ' ' : c;
   }
   return quoted + "\"";

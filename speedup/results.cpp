@@ -13,6 +13,7 @@
 #include "base/statistics.h"
 #include "data/files.h"
 #include "dist/strategies.h"
+#include "dist/transport/link_speed.h"
 #include "train/files.h"
 #include "train/json_input.h"
 #include "train/option_table.h"
@@ -24,6 +25,7 @@ using Json = nlohmann::ordered_json;  // what is written
 using Parsed = nlohmann::json;
 
 constexpr int kFormat = 2;
+constexpr int kMostWorkers = 1024;
 constexpr std::uint64_t kMostBytes = 100'000'000;
 
 // Puts each array of plain values on one line.
@@ -123,7 +125,8 @@ template <class T>
 void read_value(const Parsed& json, T& to) {
   json.get_to(to);
 }
-// None of our whole numbers is negative. (The library would convert anything to any type.)
+// get_to() would convert any number or boolean, whatever its range. None of our whole numbers is
+// negative.
 template <std::integral T>
 requires(!std::same_as<T, bool>) void read_value(const Parsed& json, T& to) {
   constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<T>::max());
@@ -131,9 +134,17 @@ requires(!std::same_as<T, bool>) void read_value(const Parsed& json, T& to) {
     throw UserError("{} is not a whole number from 0 to {}", shown_value(json), kMost);
   json.get_to(to);
 }
-template <std::integral T>
-T whole(const Parsed& json) {
-  T value = 0;
+// Figures have axes from the smallest to the largest number.
+template <>
+void read_value(const Parsed& json, double& to) {
+  constexpr double kLeast = 1e-30, kMost = 1e18;
+  json.get_to(to);
+  if (to != 0 && !(std::abs(to) >= kLeast && std::abs(to) <= kMost))
+    throw UserError("{} is not a number between {} and {}", shown_value(json), kLeast, kMost);
+}
+template <class T>
+T value_of(const Parsed& json) {
+  T value{};
   read_value(json, value);
   return value;
 }
@@ -197,14 +208,22 @@ Json json_of(const Results& all, const Cell& c) {
 Cell cell_from(const Parsed& json) {
   Cell c;
   read(kCell, json, c);
+  const auto is_cell = [&](const Algorithm& a) {
+    return a.name == c.name && a.algo == c.algo && a.compress == c.compress;
+  };
+  if (std::ranges::none_of(all_algorithms(), is_cell))
+    throw UserError("there is no algorithm {}", shown(c.name, 40));
+  if (c.workers < 1 || c.workers > kMostWorkers)
+    throw UserError("{} is not a number of workers from 1 to {}", c.workers, kMostWorkers);
+  parse_link(c.link);
   if (json.contains("failure")) {
     c.failure = json.at("failure");
     return c;
   }
   const Parsed& ms = json.at("iteration_ms");
-  ms.at("repeats").get_to(c.repeats_ms);
-  ms.at("median").get_to(c.median_ms);
-  if (!ms.at("predicted").is_null()) c.predicted_ms = ms.at("predicted").get<double>();
+  for (const Parsed& repeat : ms.at("repeats")) c.repeats_ms.push_back(value_of<double>(repeat));
+  read_value(ms.at("median"), c.median_ms);
+  if (!ms.at("predicted").is_null()) c.predicted_ms = value_of<double>(ms.at("predicted"));
   for (const Parsed& load : json.at("load")) read(kLoad, load, c.loads.emplace_back());
   read(kBreakdown, json.at("breakdown_ms"), c.breakdown);
   read(kCellDone, json, c);
@@ -219,24 +238,24 @@ Cell cell_from(const Parsed& json) {
   }
   for (const Parsed& p : json.at("curve"))
     c.curve.push_back(
-        {.wall_s = p.at(0),
-         .iteration = whole<std::int64_t>(p.at(1)),
-         .accuracy = p.at(2),
-         .objective = p.at(3).is_null() ? std::nullopt : std::optional(p.at(3).get<double>())});
+        {.wall_s = value_of<double>(p.at(0)),
+         .iteration = value_of<std::int64_t>(p.at(1)),
+         .accuracy = value_of<double>(p.at(2)),
+         .objective = p.at(3).is_null() ? std::nullopt : std::optional(value_of<double>(p.at(3)))});
   for (const Parsed& s : json.at("timeline"))
-    c.timeline.push_back({.rank = whole<int>(s.at(0)),
+    c.timeline.push_back({.rank = value_of<int>(s.at(0)),
                           .server = s.at(1),
                           .communicates = s.at(2),
                           .what = s.at(3),
-                          .begin = s.at(4),
-                          .end = s.at(5),
-                          .iteration = whole<std::int64_t>(s.at(6))});
+                          .begin = value_of<double>(s.at(4)),
+                          .end = value_of<double>(s.at(5)),
+                          .iteration = value_of<std::int64_t>(s.at(6))});
   return c;
 }
 
 Results results_from(const Parsed& json) {
-  require(json.at("format") == kFormat, "its format is {}, not {}", shown_value(json.at("format")),
-          kFormat);
+  if (json.at("format") != kFormat)
+    throw UserError("its format is {}, not {}", shown_value(json.at("format")), kFormat);
   Results r;
   read(kPlan, json, r);
   read(kEnvironment, json.at("environment"), r.environment);
@@ -376,7 +395,9 @@ Results read_results(const std::string& path) {
     if (const auto bytes = regular_file_bytes(path); bytes > kMostBytes)
       throw UserError("it has {} bytes, more than the limit of {}", bytes, kMostBytes);
     return results_from(parse_json(read_file(path)));
-  } catch (const std::exception& e) {
+  } catch (const std::runtime_error& e) {
+    throw UserError("{} is not a results.json: {}", path, shown(e.what(), 300));
+  } catch (const Parsed::exception& e) {
     throw UserError("{} is not a results.json of build/speedup: {}", path, shown(e.what(), 300));
   }
 }

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <limits>
 
 #include "base/error.h"
@@ -41,7 +42,9 @@ Rule duration_rule() {
                 number.pop_back();
               }
             if (!positive().holds(number)) return false;
-            number = fmt::format("{}", factor * std::stod(number));
+            double count = 0;
+            std::from_chars(number.data(), number.data() + number.size(), count);
+            number = fmt::format("{}", factor * count);
             if (!positive().holds(number)) return false;
             text = number;
             return true;

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <type_traits>
 
+#include "base/error.h"
 #include "base/statistics.h"
 #include "dist/compress/compressor.h"
 #include "dist/strategies.h"
@@ -163,6 +164,10 @@ void Summary::visit(State& state) {
   state("train loss", train_loss);
   state("test accuracy", test_accuracy);
   state("objective", tested_objective);
+  constexpr double kMost = 1e15;
+  for (const double start : started)
+    if (!(start >= 0 && start <= kMost))
+      throw UserError("the saved state says that a run started after iteration {}", start);
   starts.assign(started.begin(), started.end());
   if (!tested_objective.empty()) objective = tested_objective.front();
   tested = was_tested != 0;

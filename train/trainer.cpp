@@ -97,6 +97,10 @@ class Training {
     outputs_->visit(state);
   }
   void check_loaded() {
+    const auto lacks = [&](std::int64_t size) { return size != length_.done; };
+    if (lacks(summary_.iterations) || std::ssize(losses_) > length_.done ||
+        (first() && lacks(std::ssize(summary_.iteration_ms))))
+      throw UserError("the saved state is not of iteration {}", length_.done);
     if (first()) outputs_->require_continuation();
   }
 

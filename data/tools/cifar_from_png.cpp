@@ -20,20 +20,27 @@ namespace {
 
 constexpr std::size_t kPlane = 32 * 32;
 
-std::vector<int> read_labels(const std::string& path) {
+std::vector<std::uint8_t> read_labels(const std::string& path) {
   std::ifstream file(path);
   if (!file) throw UserError("cannot open {}", path);
+  std::vector<std::uint8_t> labels;
   try {
-    return nlohmann::json::parse(file).get<std::vector<int>>();
+    const auto all = nlohmann::json::parse(file).get<nlohmann::json::array_t>();
+    for (const nlohmann::json& label : all) {
+      if (!label.is_number_unsigned() || label > 255)
+        throw UserError("{}: {} is not a label from 0 to 255", path, label.dump());
+      labels.push_back(label);
+    }
   } catch (const nlohmann::json::exception& e) {
     throw UserError("{} is not a JSON array of labels: {}", path, e.what());
   }
+  return labels;
 }
 
 void convert(const std::string& images, const std::string& labels_path, std::size_t first,
              const std::string& out) {
   const Image image = decode_image(images);
-  const std::vector<int> labels = read_labels(labels_path);
+  const std::vector<std::uint8_t> labels = read_labels(labels_path);
   const auto rows = static_cast<std::size_t>(image.height);
   if (image.width != kPlane)
     throw UserError("{} has rows of {} pixels, not {}", images, image.width, kPlane);

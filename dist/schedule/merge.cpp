@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <sstream>
 
 #include "base/error.h"
@@ -154,13 +155,19 @@ void MergePlan::visit(State& state) {
   state("plan: seconds of the update", update_s);
   state("plan: file", file);
 
-  groups.assign(sizes.begin(), sizes.end());
-  layers.clear();
   names.clear();
-  for (std::size_t i = 0; i < std::min(ready.size(), bytes.size()); ++i)
-    layers.push_back({ready[i], bytes[i]});
   std::istringstream lines(text);
   for (std::string name; std::getline(lines, name);) names.push_back(name);
+  const auto fits = [&](double size) {
+    return size >= 1 && size <= static_cast<double>(ready.size()) && size == std::floor(size);
+  };
+  if (ready.size() != bytes.size() || ready.size() != names.size() ||
+      !std::ranges::all_of(sizes, fits) ||
+      std::accumulate(sizes.begin(), sizes.end(), 0.0) != static_cast<double>(ready.size()))
+    throw UserError("the saved plan does not have all layers in its messages");
+  groups.assign(sizes.begin(), sizes.end());
+  layers.clear();
+  for (std::size_t i = 0; i < ready.size(); ++i) layers.push_back({ready[i], bytes[i]});
 }
 
 }  // namespace tandem

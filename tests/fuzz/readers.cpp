@@ -14,18 +14,19 @@
 #include "data/cifar.h"
 #include "data/decode_image.h"
 #include "data/mnist.h"
+#include "dist/schedule/merge.h"
 #include "dist/transport/link_speed.h"
 #include "speedup/report.h"
 #include "speedup/results.h"
 #include "speedup/table.h"
 #include "tensor/memo_file.h"
 #include "tensor/state.h"
-#include "train/check_options.h"
 #include "train/checkpoint.h"
 #include "train/option_table.h"
 #include "train/options.h"
 #include "train/plan_file.h"
 #include "train/safetensors.h"
+#include "train/summary.h"
 
 namespace tandem::test {
 namespace {
@@ -95,7 +96,7 @@ void read_image(const std::string& bytes) {
   decode_image(file_with(bytes), kPixels);
 }
 
-// With right checksums: otherwise nearly all inputs would be refused because of them.
+// Corrects the checksums first. Otherwise nearly every changed input would be refused for them.
 void read_png(const std::string& bytes) {
   constexpr std::size_t kSignature = 8, kFrame = 12;  // length, name and checksum of a chunk
   std::string file = bytes;
@@ -127,13 +128,15 @@ void read_checkpoint(const std::string& bytes) {
       state("iteration", iteration);
       state("seconds", seconds);
       state("losses", losses);
-      state("plan", plan);
+      plan.visit(state);
+      summary.visit(state);
     }
     Tensor weights = Tensor::zeros({2, 3}, Dtype::f32, cpu_device(1));
     std::int64_t iteration = 0;
     double seconds = 0;
     std::vector<double> losses;
-    std::string plan;
+    MergePlan plan;
+    Summary summary;
   };
   Snapshot saved;
   read_raw_safetensors(file_with(bytes), [&](const RawArray& array) {
@@ -213,7 +216,17 @@ void read_command_line(const std::string& bytes) {
                .choices = {"imagenet", "cifar10"}},
               {.name = "--frozen", .value = &frozen, .value_name = "", .help = "frozen"}}};
   TrainOptions o;
-  if (parse_options(static_cast<int>(words.size()), pointers.data(), help, o)) check_options(o);
+  parse_options(static_cast<int>(words.size()), pointers.data(), help, o);
+}
+
+// What is added to any file must be found again.
+void read_memo(const std::string& bytes) {
+  const std::string& path = file_with(bytes);
+  std::string value = bytes;
+  std::ranges::replace_if(
+      value, [](char c) { return c == '\t' || c == '\n'; }, ' ');
+  MemoFile(path).add("key", value);
+  require(MemoFile(path).find("key") == value, "what was added is not found");
 }
 
 }  // namespace
@@ -238,7 +251,7 @@ const std::vector<Reader>& all_readers() {
       {"link", [](const std::string& bytes) { parse_link(bytes); }, 64, 1},
       {"value", read_value, 64, 1},
       {"options", read_command_line, 1024, 1},
-      {"memo", [](const std::string& bytes) { MemoFile(file_with(bytes)).find("key"); }, 1024, 1},
+      {"memo", read_memo, 1024, 1},
   };
   return readers;
 }

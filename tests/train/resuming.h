@@ -42,6 +42,7 @@ inline void check_resumes(const Task& task, TrainOptions o, Random& random) {
   o.keep = static_cast<int>(o.iterations);
   CHECK(train(task, o).weights_hash == undisturbed.weights_hash);
   const auto saved = checkpoints_in(o.checkpoint);
+  REQUIRE(!saved.empty());
   REQUIRE(std::ssize(saved) == (o.iterations - 1) / o.checkpoint_every);
 
   const std::int64_t from = saved[random.below(saved.size())];
