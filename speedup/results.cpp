@@ -391,14 +391,17 @@ std::string to_json(const Results& r) {
 }
 
 Results read_results(const std::string& path) {
+  const auto refusal = [&](const std::exception& e) {
+    return UserError("{} is not a results.json of build/speedup: {}", path, shown(e.what(), 300));
+  };
   try {
     if (const auto bytes = regular_file_bytes(path); bytes > kMostBytes)
       throw UserError("it has {} bytes, more than the limit of {}", bytes, kMostBytes);
     return results_from(parse_json(read_file(path)));
   } catch (const std::runtime_error& e) {
-    throw UserError("{} is not a results.json: {}", path, shown(e.what(), 300));
+    throw refusal(e);
   } catch (const Parsed::exception& e) {
-    throw UserError("{} is not a results.json of build/speedup: {}", path, shown(e.what(), 300));
+    throw refusal(e);
   }
 }
 

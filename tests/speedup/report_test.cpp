@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "speedup/figure_scripts.h"
 #include "speedup/figures.h"
+#include "speedup/gnuplot.h"
 #include "speedup/palette.h"
 #include "speedup/table.h"
 #include "speedup/timeline.h"
@@ -376,4 +377,8 @@ TEST_CASE("palette: rows that every table has differ in colour, and other algori
   CHECK(algorithm_colour("PS-Sync") == kGrey);
   CHECK(algorithm_colour("Pipe-SGD") == "#e69f00");
   CHECK(algorithm_colour("Magic") == kGrey);
+}
+
+TEST_CASE("figures: gnuplot shows any text, and runs none of it") {
+  CHECK(gnuplot_quoted("a \"b\" \\ `date`\nc") == "\"a \\\"b\\\" \\\\ \\`date\\` c\"");
 }
