@@ -33,7 +33,6 @@ struct Serving {
     communication.call([&] { server->visit(state); });
     visit_measurements(state, communication, sent_before);
   }
-  void check_loaded() {}
   std::unique_ptr<Server> server;
   Communication& communication;
   std::int64_t sent_before = 0;

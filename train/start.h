@@ -23,14 +23,14 @@ NetworkCost calibrate_all(Communication& communication, const TrainOptions& opti
 Coordination::Run coordinated_run(const std::string& app, const std::vector<Trait>& made_for,
                                   const TrainOptions& options, const Length& length);
 
-// Loads what visit() of the part names, from a checkpoint.
+// Loads a part's state, if the run resumes. The part's visit() names it.
 template <class Part>
 void load(Communication& communication, Resumed& resumed, Part& part) {
   if (!resumed.state) return;
   together(communication, [&] {
     resumed.state->load(part);
     resumed.state->require_all_loaded();
-    part.check_loaded();
+    if constexpr (requires { part.check_loaded(); }) part.check_loaded();
   });
   resumed.state.reset();
 }

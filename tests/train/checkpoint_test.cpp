@@ -158,6 +158,24 @@ TEST_CASE("checkpoint: a damaged one is named, and an older one is used") {
         fmt::format("--resume: none of the checkpoints in {} can be used", o.checkpoint));
 }
 
+TEST_CASE("checkpoint: a state of another iteration than the manifest's is refused") {
+  const TemporaryFolder folder;
+  TrainOptions o = options("d-sync", 2);
+  o.checkpoint = folder / "checkpoints";
+  o.checkpoint_every = 20;
+  train(task(), o);
+  const fs::path saved = checkpoint_folder(o.checkpoint, 20);
+  Manifest manifest = read_manifest(saved);
+  for (const int rank : {0, 1}) {
+    Snapshot state = read_rank_file(saved, rank, manifest.files[static_cast<std::size_t>(rank)]);
+    state.items().at("iterations").bytes[0] = std::byte{7};
+    manifest.files[static_cast<std::size_t>(rank)] = write_rank_file(saved, rank, state);
+  }
+  write_manifest(saved, manifest);
+  o.resume = kResumeAuto;
+  CHECK(refusal(o) == "the saved state is not of iteration 20");
+}
+
 TEST_CASE("checkpoint: a run that is resumed from an older one writes the newer ones again") {
   const TemporaryFolder folder;
   TrainOptions o = options("d-sync", 2);
