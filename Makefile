@@ -277,7 +277,7 @@ check-faults: $(BUILD)/mnist_mlp $(BUILD)/inject.so
 .PHONY: fuzz
 fuzzed := SAN=address,undefined CUDA=0 MPI=0 BUILD=build/fuzz quick_flags= \
   CXX=$(if $(findstring clang,$(CXX)),$(CXX),clang++) \
-  CXXFLAGS="-O2 -fsanitize=fuzzer-no-link -D_GLIBCXX_ASSERTIONS -D_GLIBCXX_SANITIZE_VECTOR"
+  CXXFLAGS="-O2 -fsanitize=fuzzer-no-link -D_GLIBCXX_ASSERTIONS -DFUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION"
 fuzz:
 	@CXX= FUZZ=1 MPI=0 scripts/deps
 	@$(MAKE) --no-print-directory $(fuzzed) build/fuzz/fuzzer

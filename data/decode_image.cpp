@@ -99,6 +99,9 @@ std::vector<std::uint8_t>& contents(const std::filesystem::path& path) {
   const std::unique_ptr<std::FILE, Close> file(std::fopen(path.c_str(), "rb"));
   if (!file) throw UserError("cannot open {}: {}", path.string(), std::strerror(errno));
   std::setvbuf(file.get(), nullptr, _IONBF, 0);
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION  // of all fuzzers, by convention
+  bytes = std::vector<std::uint8_t>();           // so that the sanitizer sees reads past the end
+#endif
   bytes.resize(size);
   if (std::fread(bytes.data(), 1, size, file.get()) != size)
     throw UserError("cannot read {}", path.string());
