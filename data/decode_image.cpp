@@ -112,7 +112,7 @@ std::vector<std::uint8_t>& contents(const std::filesystem::path& path) {
 // bytes per pixel to inflate it (a power of two times the 8 that stb_image expects), 8 for the
 // image and 4 for the longest pass. JPEG works in squares of up to 32 pixels.
 std::size_t allowance(const ImageHeader& header, bool jpeg, std::size_t file_bytes) {
-  constexpr std::size_t kBytesPerPixel = 32, kTables = 1 << 20;
+  constexpr std::size_t kBytesPerPixel = 32, kTables = 1 << 21;
   const std::size_t margin = jpeg ? 32 : 0;
   return kBytesPerPixel * (static_cast<std::size_t>(header.width) + margin) *
              (static_cast<std::size_t>(header.height) + margin) +
