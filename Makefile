@@ -190,6 +190,9 @@ $(BUILD)/obj/tensor/cuda/%.o $(BUILD)/obj/tests/cuda/%.o: private cpp_flags += $
 $(BUILD)/obj/tensor/cpu/panels.o: private cxx_flags += -ffp-contract=fast \
   $(if $(SAN),-O3 $(if $(findstring clang,$(CXX)),,--param asan-stack=0))
 $(BUILD)/obj/tensor/cpu/panels.o: private pch =
+# stb_image computes with the numbers of damaged files, which overflow.
+$(BUILD)/obj/data/decode_image.o: private cxx_flags += -fwrapv
+$(BUILD)/obj/data/decode_image.o: private pch =
 $(quick): private cxx_flags += $(quick_flags)
 $(BUILD)/obj/dist/transport/mpi_transport.o: private cpp_flags += $(mpi_cpp_flags)
 $(addprefix $(BUILD)/obj/tests/,apps/mpi_test.o apps/interruption_test.o docs/commands_test.o): private cpp_flags += -DTANDEM_MPIEXEC='"$(MPIEXEC)"'

@@ -3,6 +3,7 @@
 // order, so each job meets its counterparts on the other ranks.
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <memory>
 #include <string>
@@ -25,10 +26,14 @@ class Communication {
   Communication(const Communication&) = delete;
   Communication& operator=(const Communication&) = delete;
 
-  // Queues a job. Its result or its exception goes to `results`, which must outlive the job.
+  // Queues a job. Its result or its exception goes to `results`, which must outlive the job. If a
+  // job ends with JobFailed because an earlier one has failed, the earlier one's exception takes
+  // its place: the compute thread may be waiting for the later one.
   template <class T, class F>
   void post(BlockingQueue<T>& results, F job) {
-    jobs_.put([&results, job = std::move(job)]() mutable { results.put_result_of(job); });
+    jobs_.put([this, &results, job = std::move(job)]() mutable {
+      results.put_result_of([&] { return run(job); });
+    });
   }
 
   // Runs the job on the communication thread and returns its result.
@@ -63,8 +68,22 @@ class Communication {
  private:
   void work();  // the thread's loop
 
+  template <class F>
+  auto run(F& job) {
+    try {
+      return job();
+    } catch (const JobFailed&) {
+      if (failure_) std::rethrow_exception(failure_);
+      throw;
+    } catch (...) {
+      if (!failure_) failure_ = std::current_exception();
+      throw;
+    }
+  }
+
   std::unique_ptr<Transport> transport_;
   Spans spans_;
+  std::exception_ptr failure_;  // of the first job that failed by itself
   BlockingQueue<std::function<void()>> jobs_;
   Thread thread_;  // last: starts when the other members exist
 };

@@ -6,6 +6,7 @@
 #include <map>
 #include <thread>
 
+#include "base/error.h"
 #include "dist/transport/collectives.h"
 #include "tests/support.h"
 
@@ -67,6 +68,25 @@ TEST_CASE("launch: a rank that is silent is named after the stall timeout") {
                  });
   });
   CHECK(message == "rank 1 has been silent for 0.1 s (--stall-timeout); the job ends");
+}
+
+TEST_CASE("launch: a job that waits in vain after a failure throws that failure") {
+  const auto fail = [](Communication& communication) {
+    Transport& transport = communication.transport();
+    if (transport.rank() == 1) return;
+    BlockingQueue<int> first, second;
+    communication.post(first, [&]() -> int {
+      transport.fail("a sum is not finite");
+      throw Diverged("a sum is not finite");
+    });
+    communication.post(second, [&] {
+      barrier(transport, 2);
+      return 0;
+    });
+    second.take();  // before the first one's result
+  };
+  CHECK(message_of<Diverged>([&] { run_on_ranks({.app = "test", .ranks = 2}, fail); }) ==
+        "rank 0: a sum is not finite");
 }
 
 TEST_CASE("launch: an error while opening the transport is thrown at once") {
