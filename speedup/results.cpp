@@ -125,12 +125,11 @@ template <class T>
 void read_value(const Parsed& json, T& to) {
   json.get_to(to);
 }
-// get_to() would convert any number or boolean, whatever its range. None of our whole numbers is
-// negative.
+// None of our whole numbers is negative.
 template <std::integral T>
 requires(!std::same_as<T, bool>) void read_value(const Parsed& json, T& to) {
   constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<T>::max());
-  if (!json.is_number_unsigned() || json.get<std::uint64_t>() > kMost)
+  if (!is_whole(json, kMost))
     throw UserError("{} is not a whole number from 0 to {}", shown_value(json), kMost);
   json.get_to(to);
 }

@@ -44,7 +44,7 @@ std::int64_t number_of(const std::string& name) {
 
 std::uint64_t whole_at(const Json& json, const char* name, std::uint64_t most) {
   const Json& value = member(json, name);
-  if (!value.is_number_unsigned() || value.get<std::uint64_t>() > most)
+  if (!is_whole(value, most))
     throw UserError("\"{}\" must be a whole number up to {}, not {}", name, most,
                     shown_value(value));
   return value.get<std::uint64_t>();
@@ -114,16 +114,21 @@ CheckpointFile write_rank_file(const fs::path& checkpoint, int rank, const Snaps
   return file;
 }
 
+Snapshot read_state(const fs::path& file) {
+  Snapshot state;
+  read_raw_safetensors(file, [&](const RawArray& array) {
+    state.items()[array.name] = {
+        array.dtype, array.shape, {array.bytes.begin(), array.bytes.end()}, {}};
+  });
+  return state;
+}
+
 Snapshot read_rank_file(const fs::path& checkpoint, int rank, const CheckpointFile& expected) {
   const fs::path path = rank_file(checkpoint, rank);
   if (const std::uint64_t bytes = regular_file_bytes(path); bytes != expected.bytes)
     throw UserError("{} has {} bytes, but its manifest says {}", path.string(), bytes,
                     expected.bytes);
-  Snapshot state;
-  read_raw_safetensors(path, [&](const RawArray& array) {
-    state.items()[array.name] = {
-        array.dtype, array.shape, {array.bytes.begin(), array.bytes.end()}, {}};
-  });
+  Snapshot state = read_state(path);
   std::uint64_t hash = kHashOfNothing;
   for (const auto& [name, item] : state.items())
     hash = with_tensor(hash, {name, item.type, item.shape, item.data()});

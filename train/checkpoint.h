@@ -40,6 +40,8 @@ std::vector<std::int64_t> checkpoints_in(const std::filesystem::path& folder, bo
 // Writes a rank's file and syncs it to disk. Creates the checkpoint's folder. Throws SystemError.
 CheckpointFile write_rank_file(const std::filesystem::path& checkpoint, int rank,
                                const Snapshot& state);
+// Reads such a file. Throws UserError if it is broken.
+Snapshot read_state(const std::filesystem::path& file);
 // Throws UserError if the file is not the one that was written.
 Snapshot read_rank_file(const std::filesystem::path& checkpoint, int rank,
                         const CheckpointFile& expected);

@@ -49,6 +49,10 @@ const nlohmann::json& member(const nlohmann::json& object, const char* name) {
   return *found;
 }
 
+bool is_whole(const nlohmann::json& value, std::uint64_t most) {
+  return value.is_number_unsigned() && value.get<std::uint64_t>() <= most;
+}
+
 std::string shown(std::string_view text, std::size_t most) {
   const bool cut = text.size() > most;
   if (cut) {

@@ -1,6 +1,7 @@
 // Reads JSON from files of unknown origin, and shows what is wrong with them.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -15,6 +16,10 @@ nlohmann::json parse_json(const std::string& text);
 // The value of this name in an object. Throws UserError, which does not name the file, if it is not
 // there.
 const nlohmann::json& member(const nlohmann::json& object, const char* name);
+
+// Whether it is a whole number from 0 to `most`. (get() would convert any number, whatever its
+// range.)
+bool is_whole(const nlohmann::json& value, std::uint64_t most);
 
 // For a message: one line, without control characters, truncated to `most` bytes.
 std::string shown(std::string_view text, std::size_t most = 80);

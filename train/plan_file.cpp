@@ -40,7 +40,7 @@ double seconds_at(const Json& json, const char* name) {
 double elements_at(const Json& json) {
   constexpr std::uint64_t kMost = std::uint64_t{1} << 40;
   const Json& value = member(json, "elements");
-  if (!value.is_number_unsigned() || value == 0 || value.get<std::uint64_t>() > kMost)
+  if (!is_whole(value, kMost) || value == 0)
     throw UserError("\"elements\" must be a number of elements, not {}", shown_value(value));
   return value.get<double>();
 }

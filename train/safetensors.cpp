@@ -123,7 +123,7 @@ struct Entry {
   }
 
   static std::uint64_t whole_number(const Json& json, std::uint64_t most) {
-    if (!json.is_number_unsigned() || json.get<std::uint64_t>() > most)
+    if (!is_whole(json, most))
       throw UserError("{} is not a whole number within the file's {} bytes of data",
                       shown_value(json), most);
     return json.get<std::uint64_t>();

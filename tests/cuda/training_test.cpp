@@ -151,22 +151,13 @@ TEST_CASE("cuda: training: all synchronous algorithms and pipe-sgd with K=1 have
 }
 
 TEST_CASE("cuda: training: every algorithm continues from a checkpoint to the same bits") {
-  Random random(20);
-  int odd = 0;
-  for (const StrategyInfo& algo : all_strategies())
-    for (const std::string& compress : compressor_names()) {
-      if (!algo.distributed() && compress != "none") continue;
-      CAPTURE(algo.name);
-      CAPTURE(compress);
-      TrainOptions o = options(algo.name, algo.distributed() ? 2 : 1,
-                               ++odd % 2 == 0 ? Precision::bf16 : Precision::fp32);
-      o.compress = compress;
-      o.iterations = 26;  // more than an epoch, and more than plans measure
-      o.test_every = 7;
-      o.graphs = Switch::on;
-      if (algo.has_option("--pipe-k")) o.algo_options["--warmup-iterations"] = 5;
-      check_resumes(task(conv_net), o, random);
-    }
+  check_every_algorithm_resumes(task(conv_net), [](const std::string& algo, int workers, int pair) {
+    TrainOptions o = options(algo, workers, pair % 2 == 1 ? Precision::bf16 : Precision::fp32);
+    o.iterations = 26;  // more than an epoch, and more than plans measure
+    o.test_every = 7;
+    o.graphs = Switch::on;
+    return o;
+  });
 }
 
 TEST_CASE("cuda: training: a single worker equals d-sync with one worker") {

@@ -138,11 +138,7 @@ void read_checkpoint(const std::string& bytes) {
     MergePlan plan;
     Summary summary;
   };
-  Snapshot saved;
-  read_raw_safetensors(file_with(bytes), [&](const RawArray& array) {
-    saved.items()[array.name] = {
-        array.dtype, array.shape, {array.bytes.begin(), array.bytes.end()}, {}};
-  });
+  Snapshot saved = read_state(file_with(bytes));
   Part part;
   saved.load(part);
   saved.require_all_loaded();

@@ -9,8 +9,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/random.h"
-#include "dist/compress/compressor.h"
-#include "dist/strategies.h"
 #include "layers/batch_norm.h"
 #include "layers/linear.h"
 #include "layers/sequential.h"
@@ -58,6 +56,13 @@ TrainOptions options(const std::string& algo, int workers) {
   return o;
 }
 
+TrainOptions saving(const fs::path& folder, const std::string& algo, std::int64_t every) {
+  TrainOptions o = options(algo, 2);
+  o.checkpoint = folder;
+  o.checkpoint_every = every;
+  return o;
+}
+
 std::string refusal(const TrainOptions& o) {
   return message_of<UserError>([&] { train(task(), o); });
 }
@@ -65,19 +70,8 @@ std::string refusal(const TrainOptions& o) {
 }  // namespace
 
 TEST_CASE("checkpoint: every algorithm continues to the same bits and the same metrics") {
-  Random random(20);
-  int odd = 0;
-  for (const StrategyInfo& algo : all_strategies())
-    for (const std::string& compress : compressor_names()) {
-      if (!algo.distributed() && compress != "none") continue;
-      if (kSanitized && ++odd % 2 == 0) continue;
-      CAPTURE(algo.name);
-      CAPTURE(compress);
-      TrainOptions o = options(algo.name, algo.distributed() ? 2 : 1);
-      o.compress = compress;
-      if (algo.has_option("--pipe-k")) o.algo_options["--warmup-iterations"] = 5;
-      check_resumes(task(), o, random);
-    }
+  check_every_algorithm_resumes(
+      task(), [](const std::string& algo, int workers, int) { return options(algo, workers); });
 }
 
 TEST_CASE("checkpoint: a run can be resumed again and again, and keeps the newest ones") {
@@ -104,9 +98,7 @@ TEST_CASE("checkpoint: a run can be resumed again and again, and keeps the newes
 
 TEST_CASE("checkpoint: the measured plan is used again") {
   const TemporaryFolder folder;
-  TrainOptions o = options("merge", 2);
-  o.checkpoint = folder / "checkpoints";
-  o.checkpoint_every = 20;
+  TrainOptions o = saving(folder / "checkpoints", "merge", 20);
   const Summary first = train(task(), o);
   REQUIRE(first.plan.merge);
   o.resume = kResumeAuto;
@@ -120,9 +112,7 @@ TEST_CASE("checkpoint: the measured plan is used again") {
 
 TEST_CASE("checkpoint: a damaged one is named, and an older one is used") {
   const TemporaryFolder folder;
-  TrainOptions o = options("d-sync", 2);
-  o.checkpoint = folder / "checkpoints";
-  o.checkpoint_every = 5;
+  TrainOptions o = saving(folder / "checkpoints", "d-sync", 5);
   o.keep = 9;
   const std::string expected = train(task(), o).weights_hash;
   o.resume = kResumeAuto;
@@ -160,9 +150,7 @@ TEST_CASE("checkpoint: a damaged one is named, and an older one is used") {
 
 TEST_CASE("checkpoint: a state of another iteration than the manifest's is refused") {
   const TemporaryFolder folder;
-  TrainOptions o = options("d-sync", 2);
-  o.checkpoint = folder / "checkpoints";
-  o.checkpoint_every = 20;
+  TrainOptions o = saving(folder / "checkpoints", "d-sync", 20);
   train(task(), o);
   const fs::path saved = checkpoint_folder(o.checkpoint, 20);
   Manifest manifest = read_manifest(saved);
@@ -178,9 +166,7 @@ TEST_CASE("checkpoint: a state of another iteration than the manifest's is refus
 
 TEST_CASE("checkpoint: a run that is resumed from an older one writes the newer ones again") {
   const TemporaryFolder folder;
-  TrainOptions o = options("d-sync", 2);
-  o.checkpoint = folder / "checkpoints";
-  o.checkpoint_every = 5;
+  TrainOptions o = saving(folder / "checkpoints", "d-sync", 5);
   o.keep = 9;
   const std::string expected = train(task(), o).weights_hash;
   o.resume = checkpoint_folder(o.checkpoint, 10);
@@ -190,9 +176,7 @@ TEST_CASE("checkpoint: a run that is resumed from an older one writes the newer 
   CHECK(checkpoints_in(o.checkpoint, false) == std::vector<std::int64_t>{25});
 
   // In a folder of another run, they would be mixed up.
-  TrainOptions other = options("d-sync", 2);
-  other.checkpoint = folder / "others";
-  other.checkpoint_every = 5;
+  const TrainOptions other = saving(folder / "others", "d-sync", 5);
   train(task(), other);
   o.resume = checkpoint_folder(o.checkpoint, 25);
   o.checkpoint = other.checkpoint;
@@ -201,9 +185,7 @@ TEST_CASE("checkpoint: a run that is resumed from an older one writes the newer 
 
 TEST_CASE("checkpoint: another run is refused with what differs") {
   const TemporaryFolder folder;
-  TrainOptions o = options("pipe-sgd", 2);
-  o.checkpoint = folder / "checkpoints";
-  o.checkpoint_every = 20;
+  TrainOptions o = saving(folder / "checkpoints", "pipe-sgd", 20);
   train(task(), o);
   const std::string again = refusal(o);
   CHECK(again == fmt::format("--checkpoint: {} has a checkpoint of iteration 20; continue with "
@@ -255,9 +237,7 @@ TEST_CASE("checkpoint: another run is refused with what differs") {
 
 TEST_CASE("checkpoint: metrics of another run are not overwritten") {
   const TemporaryFolder folder;
-  TrainOptions o = options("d-sync", 2);
-  o.checkpoint = folder / "checkpoints";
-  o.checkpoint_every = 20;
+  TrainOptions o = saving(folder / "checkpoints", "d-sync", 20);
   o.metrics = folder / "run.jsonl";
   train(task(), o);
   o.resume = kResumeAuto;
@@ -294,9 +274,7 @@ TEST_CASE("checkpoint: a folder that cannot be used is refused before training")
 TEST_CASE(
     "checkpoint: if one cannot be written, training goes on, and the run ends with an error") {
   const TemporaryFolder folder;
-  TrainOptions o = options("d-sync", 2);
-  o.checkpoint = folder / "checkpoints";
-  o.checkpoint_every = 10;
+  TrainOptions o = saving(folder / "checkpoints", "d-sync", 10);
   fs::create_directory(o.checkpoint);
   // The folder of the second checkpoint is a file.
   std::ofstream(fs::path(o.checkpoint) / "20") << "in the way";

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "base/random.h"
+#include "dist/compress/compressor.h"
+#include "dist/strategies.h"
 #include "tests/support.h"
 #include "train/checkpoint.h"
 #include "train/trainer.h"
@@ -56,6 +58,26 @@ inline void check_resumes(const Task& task, TrainOptions o, Random& random) {
   CHECK(std::ssize(resumed.iteration_ms) == o.iterations);
   CHECK(resumed.starts == std::vector<std::int64_t>{0, from});
   CHECK(metrics_in(o.metrics) == metrics_in(folder / "undisturbed.jsonl"));
+}
+
+// Every algorithm with every compressor; with sanitizers, every other pair. `options_of` returns
+// the options for an algorithm, a number of workers and the number of the pair.
+template <class F>
+void check_every_algorithm_resumes(const Task& task, F options_of) {
+  Random random(20);
+  int pairs = 0;
+  for (const StrategyInfo& algo : all_strategies())
+    for (const std::string& compress : compressor_names()) {
+      if (!algo.distributed() && compress != "none") continue;
+      const int pair = pairs++;
+      if (kSanitized && pair % 2 == 1) continue;
+      CAPTURE(algo.name);
+      CAPTURE(compress);
+      TrainOptions o = options_of(algo.name, algo.distributed() ? 2 : 1, pair);
+      o.compress = compress;
+      if (algo.has_option("--pipe-k")) o.algo_options["--warmup-iterations"] = 5;
+      check_resumes(task, o, random);
+    }
 }
 
 }  // namespace tandem::test
