@@ -9,6 +9,7 @@
 #   ARCH=…                   -march on x86-64 (default native), -mcpu elsewhere (default none)
 #   CXX=clang++              g++ 12 or newer, clang 14 or newer
 #   MPI=0|1                  with MPI; default 1 if it is found, 0 with SAN=thread
+#   BOOST=0|1                with fibers of Boost.Context, to simulate; default 1 if it is found
 #   MPICXX=mpicxx            which MPI: MPICH's if it is found (mpicxx.mpich), otherwise mpicxx
 #   PREFIX=/usr/local        where `make install` copies to; DESTDIR=… is put in front of it
 #   CPPFLAGS= LDFLAGS=       -I… and -L… of libraries that are not on the compiler's search path
@@ -28,8 +29,8 @@ san_list := $(subst $(comma), ,$(SAN))
 ifneq ($(filter-out address undefined thread,$(san_list)),)
 $(error SAN=$(SAN): choose from address, undefined, thread, separated by commas)
 endif
-ifneq ($(filter-out 0 1,$(DEBUG) $(CUDA) $(MPI) $(WERROR) $(PCH)),)
-$(error DEBUG, CUDA, MPI, WERROR and PCH take 0 or 1)
+ifneq ($(filter-out 0 1,$(DEBUG) $(CUDA) $(MPI) $(BOOST) $(WERROR) $(PCH)),)
+$(error DEBUG, CUDA, MPI, BOOST, WERROR and PCH take 0 or 1)
 endif
 DEBUG ?= 0
 WERROR ?= 0
@@ -79,6 +80,11 @@ MPIEXEC ?= $(subst mpicxx,mpiexec,$(MPICXX))$(if $(filter -lmpi,$(mpi_show)), \
 mpi_ld_flags := $(filter-out -lmpichcxx -lmpi_cxx,$(filter -L% -l% -Wl$(comma)-rpath%,$(mpi_show)))
 endif
 
+has_boost := printf '\043if __has_include(<boost/context/fiber.hpp>)\n1\n\043else\n0\n\043endif\n'
+ifeq ($(origin BOOST),undefined)
+BOOST := $(shell $(has_boost) | $(CXX) $(CPPFLAGS) -E -P -x c++ - 2>/dev/null)
+endif
+
 cpp_flags := -I. -MMD -MP $(CPPFLAGS)
 cxx_flags := -std=c++20 -pthread $(arch_flag) \
   -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wno-missing-field-initializers \
@@ -93,14 +99,15 @@ cxx_flags := -std=c++20 -pthread $(arch_flag) \
 # Instrumented code misleads the compiler's flow analysis, so WERROR applies only without SAN.
 quick_flags := $(if $(filter 1,$(DEBUG)),,$(if $(SAN),-O0,-O1))
 ld_flags := -pthread $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
-ld_libs := $(LDLIBS) -lopenblas -lfmt -lz $(mpi_ld_flags) $(cuda_ld_flags)
+ld_libs := $(LDLIBS) -lopenblas -lfmt -lz $(if $(filter 1,$(BOOST)),-lboost_context) $(mpi_ld_flags) $(cuda_ld_flags)
 
 # ---- sources -------------------------------------------------------------------------------------
 rooms := base tensor autograd layers data dist train speedup
 cuda_src := $(if $(filter 1,$(CUDA)),$(sort $(shell find tensor/cuda -name '*.cpp' -o -name '*.cu')))
 cuda_src := $(filter-out tensor/cuda/stub.cpp,$(cuda_src))
 mpi_src := dist/transport/mpi_$(if $(filter 1,$(MPI)),transport,stub).cpp
-lib_src := $(filter-out tensor/cuda/% data/tools/% dist/transport/mpi_transport.cpp dist/transport/mpi_stub.cpp,$(shell find $(rooms) -name '*.cpp' | sort)) \
+unused := $(if $(filter 1,$(BOOST)),base/virtual_time_stub.cpp,base/virtual_time.cpp)
+lib_src := $(filter-out tensor/cuda/% data/tools/% dist/transport/mpi_transport.cpp dist/transport/mpi_stub.cpp $(unused),$(shell find $(rooms) -name '*.cpp' | sort)) \
   $(mpi_src) $(if $(cuda_src),$(cuda_src),tensor/cuda/stub.cpp)
 # Only the plain build tests the documents' commands and this file's targets.
 test_src := $(shell find tests -name '*.cpp' -not -path 'tests/cuda/*' -not -path 'tests/faults/*' -not -path 'tests/fuzz/fuzzer.cpp' $(if $(variant),-not -path 'tests/docs/*' -not -path 'tests/make/*') | sort)
@@ -383,4 +390,4 @@ help:
 	@echo "make format       format the sources; make format-check only checks"
 	@echo "make clean        remove build/"
 	@echo
-	@sed -n 's/^# *\(.*=.*\)/  \1/p' Makefile | head -11
+	@sed -n 's/^# *\(.*=.*\)/  \1/p' Makefile | head -13

@@ -32,14 +32,15 @@ void ask_for_short_slices() {
 }  // namespace
 
 Thread start_thread(const std::string& name, Work work, std::function<void()> body) {
-  return Thread(
+  if (VirtualTime* time = VirtualTime::here()) return Thread(time->start(std::move(body)));
+  return Thread(std::jthread(
       [name = name.substr(0, 15), work, spins = SpinWhileWaiting::here(), body = std::move(body)] {
         const SpinWhileWaiting like_the_starter(spins);
         ::pthread_setname_np(::pthread_self(), name.c_str());
         ::prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);  // nanoseconds
         if (work == Work::waits) ask_for_short_slices();
         body();
-      });
+      }));
 }
 
 }  // namespace tandem

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <thread>
 
 #include "base/clock.h"
 
@@ -52,7 +51,7 @@ void start_together(Transport& transport, int ranks) {
   const double took = std::ranges::max(exchange(transport, ranks, now() - last));
   for (int rank = 1; rank < ranks; ++rank)
     if (transport.node(rank) != transport.node(0)) return;  // they have no common clock
-  while (now() < last + 3 * took) std::this_thread::yield();
+  spin_until(Clock::time_point(from_seconds(last + 3 * took)));
 }
 
 void wait_for_all(Transport& transport) {

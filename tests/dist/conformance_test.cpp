@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "base/random.h"
+#include "base/virtual_time.h"
 #include "dist/launch.h"
 #include "dist/strategies.h"
 #include "tests/dist/fake_gpu.h"
@@ -73,6 +74,7 @@ struct Job {
   int workers = 1;
   std::int64_t count = 1;
   Device (*device)() = cpu;
+  const char* link = "none";
   // What is done after some of the iterations.
   Saving saving = Saving::never;
   std::set<std::int64_t> saves = {}, tests = {};
@@ -198,7 +200,8 @@ Weights work(const Job& job, Communication& communication) {
 // What each worker has seen.
 std::vector<Weights> run(const Job& job) {
   std::vector<Weights> weights(static_cast<std::size_t>(job.workers));
-  run_on_ranks({.app = "test", .ranks = job.ranks()}, [&](Communication& communication) {
+  const RankOptions options{.app = "test", .ranks = job.ranks(), .link = parse_link(job.link)};
+  run_on_ranks(options, [&](Communication& communication) {
     const int rank = communication.transport().rank();
     if (rank >= job.workers)
       serve(job, communication);
@@ -322,6 +325,23 @@ TEST_CASE(
         CHECK(same(weights, reference));
       },
       true);
+}
+
+TEST_CASE("conformance: in virtual time, a run has the same bits and ends at the same nanosecond" *
+          doctest::skip(!has_virtual_time())) {
+  for_all_jobs({4099}, [&](Job job) {
+    if (job.workers != 1 && job.workers != 3) return;
+    const auto in_real_time = run(job);
+    job.link = "1gbe";
+    Clock::time_point ends[2];
+    for (Clock::time_point& end : ends)
+      in_virtual_time([&] {
+        CHECK(same(run(job), in_real_time));
+        end = Clock::now();
+      });
+    CHECK(ends[0] == ends[1]);
+    if (job.ranks() > 1) CHECK(ends[0] > Clock::time_point{});
+  });
 }
 
 TEST_CASE("conformance: a run that is saved, or loaded again, continues to the same bits") {

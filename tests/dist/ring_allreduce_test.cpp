@@ -11,6 +11,7 @@
 
 #include "base/random.h"
 #include "base/thread_pool.h"
+#include "base/virtual_time.h"
 #include "dist/ring_allreduce/same_node.h"
 #include "tests/dist/fake_gpu.h"
 #include "tests/dist/gradients.h"
@@ -90,6 +91,36 @@ TEST_CASE("all-reduce: has the bits of the definition on every rank, for all siz
           for (const auto& result : results) REQUIRE(same_bits(result, expected));
         }
       }
+  }
+}
+
+TEST_CASE("all-reduce: in virtual time, the ring takes as long as its formula says" *
+          doctest::skip(!has_virtual_time())) {
+  // One message per step: each takes a latency, a frame, and its bytes.
+  for (const int ranks : {2, 5, 64}) {
+    CAPTURE(ranks);
+    const LinkSpeed link{.bytes_per_s = 1e9, .latency_s = 50e-6};
+    const auto compressor = make_compressor("none");
+    const std::int64_t count = ranks * kBlock;
+    const auto expected = reference(*compressor, count, ranks);
+    in_virtual_time([&] {
+      on_ranks(
+          ranks,
+          [&](Transport& t) {
+            Spans spans;
+            auto values = gradient(count, t.rank());
+            RingAllReduce sum(
+                {.transport = t, .ranks = ranks, .compressor = *compressor, .spans = spans},
+                {.count = count});
+            const auto begin = Clock::now();
+            sum.sum(values);
+            const double step = 50e-6 + (kFrameBytes + kBlock * sizeof(float)) / 1e9;
+            CHECK(seconds_between(begin, Clock::now()) ==
+                  doctest::Approx(2 * (ranks - 1) * step).epsilon(1e-6));
+            CHECK(same_bits(values, expected));
+          },
+          link);
+    });
   }
 }
 
