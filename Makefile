@@ -102,7 +102,7 @@ ld_flags := -pthread $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
 ld_libs := $(LDLIBS) -lopenblas -lfmt -lz $(if $(filter 1,$(BOOST)),-lboost_context) $(mpi_ld_flags) $(cuda_ld_flags)
 
 # ---- sources -------------------------------------------------------------------------------------
-rooms := base tensor autograd layers data dist train speedup
+rooms := base tensor autograd layers data dist train speedup simulate
 cuda_src := $(if $(filter 1,$(CUDA)),$(sort $(shell find tensor/cuda -name '*.cpp' -o -name '*.cu')))
 cuda_src := $(filter-out tensor/cuda/stub.cpp,$(cuda_src))
 mpi_src := dist/transport/mpi_$(if $(filter 1,$(MPI)),transport,stub).cpp

@@ -18,7 +18,9 @@ std::int64_t aligned(std::int64_t count) {
 
 void place(Parameter& p, Tensor value) {
   p.value = std::move(value);
-  const std::vector<float> values = std::exchange(p.initial, {})();
+  const Parameter::Make make = std::exchange(p.initial, {});
+  if (!make) return;
+  const std::vector<float> values = make();
   require(static_cast<std::int64_t>(values.size()) == p.shape.count(),
           "{} initial values do not fill the shape {}", values.size(), p.shape);
   with_float_type(p.value.dtype(), [&]<class T>() {

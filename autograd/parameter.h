@@ -34,7 +34,7 @@ struct Parameter {
   Parameter& operator=(const Parameter&) = delete;
 
   Shape shape;
-  Make initial;  // called once, by the ParameterSet
+  Make initial;  // called once, by the ParameterSet; if it is null, the values stay undefined
   Role role;
   // If the columns of a weight are images [h, w, c] (a filter [k, h, w, c]; a linear layer after a
   // flatten), their shape; else rank 0. Files store them channels first, as PyTorch does.

@@ -11,6 +11,8 @@
 #include <new>
 #include <span>
 
+#include "base/phantom_memory.h"
+
 namespace tandem {
 
 class HugePages {
@@ -25,11 +27,21 @@ class HugePages {
     if (page == kHuge) ::madvise(memory_.get(), all, MADV_HUGEPAGE);
   }
 
+  // Without content, for a simulation.
+  static HugePages phantom(std::size_t bytes) {
+    HugePages pages;
+    pages.memory_.reset(static_cast<std::byte*>(new_phantom(bytes)));
+    pages.bytes_ = bytes;
+    return pages;
+  }
+
   std::span<std::byte> span() const { return {memory_.get(), bytes_}; }
 
  private:
   struct Free {
-    void operator()(std::byte* memory) const { std::free(memory); }
+    void operator()(std::byte* memory) const {
+      if (!is_phantom(memory)) std::free(memory);
+    }
   };
   std::unique_ptr<std::byte[], Free> memory_;
   std::size_t bytes_ = 0;

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/phantom_memory.h"
 #include "dist/block.h"
-#include "dist/compress/magnitude.h"
 #include "tensor/backend.h"
 
 namespace tandem {
@@ -21,10 +21,10 @@ void HostStaging::begin(std::span<float> values, const std::vector<Segment>& seg
   if (compressor_.lossless()) return;
   places_ = places_of(segments, compressor_.packing(), kBlock);
   is_packed_.assign(segments.size(), false);
-  if (packed_.span().size() < places_.back()) packed_ = HugePages(places_.back());
+  if (packed_.span().size() < places_.back()) packed_ = compressor_.memory(places_.back());
 }
 
-bool HostStaging::finite() { return all_finite(values_); }
+bool HostStaging::finite() { return compressor_.finite(values_); }
 
 // Calls f(values, packed bytes) for each contiguous run of a segment. A processor that prefetches
 // does not know where the next run begins, so this asks for the beginning of the one after it.
@@ -32,9 +32,10 @@ template <class Byte, class F>
 void HostStaging::for_each_run(std::size_t segment, const PiecesOf<Byte>& packed, F&& f) const {
   constexpr std::int64_t kLine = 16, kLines = 8;
   const Segment& s = (*segments_)[segment];
+  const bool prefetches = !is_phantom(values_.data());
   s.for_each_run(kBlock, [&](std::int64_t first, std::int64_t i, std::int64_t n) {
     if (const std::int64_t later = first + 2 * s.step;
-        later + kLines * kLine <= std::ssize(values_))
+        prefetches && later + kLines * kLine <= std::ssize(values_))
       for (std::int64_t line = 0; line < kLines; ++line)
         __builtin_prefetch(values_.data() + later + line * kLine);
     f(values_.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(n)),

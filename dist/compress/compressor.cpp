@@ -1,8 +1,29 @@
 #include "dist/compress/compressor.h"
 
+#include <algorithm>
+#include <array>
+
 #include "base/error.h"
+#include "dist/block.h"
+#include "dist/compress/magnitude.h"
 
 namespace tandem {
+
+void Compressor::add_packed(std::span<const std::byte> received, std::span<const std::byte> own,
+                            std::int64_t count, std::span<std::byte> sum) const {
+  std::array<float, kBlock> memory;  // stays in the L1 cache
+  const auto values = std::span(memory).first(static_cast<std::size_t>(count));
+  decompress(own, values);
+  add(received, values, sum);
+}
+
+HugePages Compressor::memory(std::size_t bytes) const { return HugePages(bytes); }
+
+void Compressor::copy(std::span<const std::byte> from, std::span<std::byte> to) const {
+  std::ranges::copy(from, to.begin());
+}
+
+bool Compressor::finite(std::span<const float> values) const { return all_finite(values); }
 
 const std::vector<std::string>& compressor_names() {
   static const std::vector<std::string> kNames = {"none", "trunc16", "quant8"};

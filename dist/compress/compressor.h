@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "base/huge_pages.h"
 #include "tensor/staging.h"
 
 namespace tandem {
@@ -39,6 +40,14 @@ class Compressor {
   // may be `received`.
   virtual void add(std::span<const std::byte> received, std::span<const float> values,
                    std::span<std::byte> packed) const = 0;
+  // The same for `count` packed values, at most a block. `sum` may be `received` or `own`.
+  virtual void add_packed(std::span<const std::byte> received, std::span<const std::byte> own,
+                          std::int64_t count, std::span<std::byte> sum) const;
+
+  // The rest of what hosts do with the content of gradients. In a simulation they have none.
+  virtual HugePages memory(std::size_t bytes) const;
+  virtual void copy(std::span<const std::byte> from, std::span<std::byte> to) const;
+  virtual bool finite(std::span<const float> values) const;
 };
 
 // Each is implemented in the file of the same name.

@@ -6,37 +6,6 @@
 #include "dist/block.h"
 
 namespace tandem {
-namespace {
-
-// A block of values, which stays in the L1 cache.
-using Values = std::array<float, kBlock>;
-
-// `out` may be `a` or `b`.
-void add_floats(std::span<const std::byte> a, std::span<const std::byte> b,
-                std::span<std::byte> out) {
-  const auto* x = reinterpret_cast<const float*>(a.data());
-  const auto* y = reinterpret_cast<const float*>(b.data());
-  auto* sum = reinterpret_cast<float*>(out.data());
-  const std::size_t count = out.size() / sizeof(float);
-#ifdef __clang__
-#pragma clang loop vectorize(assume_safety)
-#else
-#pragma GCC ivdep
-#endif
-  for (std::size_t i = 0; i < count; ++i) sum[i] = x[i] + y[i];
-}
-
-// At most one block.
-void add_block(const Compressor& compressor, std::span<const std::byte> received,
-               std::span<const std::byte> own, std::int64_t count, std::span<std::byte> sum) {
-  if (compressor.lossless()) return add_floats(received, own, sum);
-  Values memory;
-  const auto values = std::span(memory).first(static_cast<std::size_t>(count));
-  compressor.decompress(own, values);
-  compressor.add(received, values, sum);
-}
-
-}  // namespace
 
 void add_received(const Compressor& compressor, const Segment& segment,
                   std::span<const std::byte> received, const ConstPieces& own,
@@ -47,8 +16,8 @@ void add_received(const Compressor& compressor, const Segment& segment,
     for (std::int64_t i = begin, next = 0; i < end; i = next) {
       next = std::min(end, i < head ? head : i + kBlock - (i - head) % kBlock);
       const std::size_t first = compressor.bytes(i), bytes = compressor.bytes(next - i);
-      add_block(compressor, received.subspan(first, bytes), own.at(first, bytes), next - i,
-                sum.subspan(first, bytes));
+      compressor.add_packed(received.subspan(first, bytes), own.at(first, bytes), next - i,
+                            sum.subspan(first, bytes));
     }
   });
 }
@@ -65,10 +34,10 @@ void add_in_order(const Compressor& compressor, std::span<const ConstPieces> ran
   std::span<const std::byte> so_far = values_of(1);
   for (std::size_t hop = 2; hop <= ranks.size(); ++hop) {
     const auto out = hop < ranks.size() ? partial : sum;
-    add_block(compressor, so_far, values_of(hop), count, out);
+    compressor.add_packed(so_far, values_of(hop), count, out);
     so_far = out;
   }
-  if (ranks.size() == 1) std::ranges::copy(so_far, sum.begin());
+  if (ranks.size() == 1) compressor.copy(so_far, sum);
 }
 
 void add_blocks(const Compressor& compressor, std::span<const ConstPieces> ranks,

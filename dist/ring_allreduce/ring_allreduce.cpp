@@ -20,7 +20,7 @@ void collect(const Segment& segment, const Compressor& compressor, const Pieces&
              std::span<std::byte> message) {
   segment.for_each_run(kBlock, [&](std::int64_t, std::int64_t i, std::int64_t n) {
     const std::size_t first = compressor.bytes(i);
-    std::ranges::copy(pieces.at(first, compressor.bytes(n)), message.subspan(first).begin());
+    compressor.copy(pieces.at(first, compressor.bytes(n)), message.subspan(first));
   });
 }
 
@@ -140,7 +140,7 @@ void RingAllReduce::make(std::size_t i) {
 }
 
 std::span<std::byte> RingAllReduce::buffer(std::size_t move, std::size_t bytes) {
-  if (memory_.span().empty()) memory_ = HugePages(buffers_ * buffer_bytes_);
+  if (memory_.span().empty()) memory_ = group_.compressor.memory(buffers_ * buffer_bytes_);
   return memory_.span().subspan(move % buffers_ * buffer_bytes_, bytes);
 }
 

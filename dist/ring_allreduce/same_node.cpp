@@ -124,7 +124,7 @@ void SameNodeAllReduce::gather(std::size_t part, Staging& values) {
 
 std::span<std::byte> SameNodeAllReduce::buffer(std::size_t part, int back, std::size_t bytes) {
   const auto others = static_cast<std::size_t>(group_.ranks - 1);
-  if (memory_.span().empty()) memory_ = HugePages(2 * others * buffer_bytes_);
+  if (memory_.span().empty()) memory_ = group_.compressor.memory(2 * others * buffer_bytes_);
   const std::size_t i = part % 2 * others + static_cast<std::size_t>(back - 1);
   return memory_.span().subspan(i * buffer_bytes_, bytes);
 }

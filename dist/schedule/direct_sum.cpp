@@ -197,7 +197,7 @@ DirectSum::Message DirectSum::message_of(const Outgoing& outgoing) {
   staging.wait(segment);
   const std::span<std::byte> values = staging.packed(segment).whole();
   Message message = make_message(Kind::values, outgoing.part, values.size());
-  std::ranges::copy(values, message.bytes.begin() + sizeof(Header));
+  c_.compressor.copy(values, message.bytes.subspan(sizeof(Header)));
   return message;
 }
 
@@ -312,7 +312,7 @@ void DirectSum::put(std::size_t number, int adder, std::span<const std::byte> su
   const std::span<std::byte> packed = stage.staging->packed(segment).whole();
   require(packed.size() == sum.size(), "rank {} sent a sum of {} bytes instead of {}", adder,
           sum.size(), packed.size());
-  std::ranges::copy(sum, packed.begin());
+  c_.compressor.copy(sum, packed);
   stage.staging->put(segment, packed);
   if (--stage.left == 0) summed_.put({part.slice.stage, {stage.staging->finish()}});
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/phantom_memory.h"
 #include "base/thread_pool.h"
 
 namespace tandem {
@@ -181,6 +182,7 @@ class ThreadsTransport : public Transport {
     finish(receive);
   }
   void copy(const std::byte* from, std::byte* to, std::size_t bytes) const {
+    if (is_phantom(to)) return;
     constexpr std::int64_t kPart = 64 << 10;
     const auto part = [&](std::int64_t begin, std::int64_t end) {
       std::memcpy(to + begin, from + begin, static_cast<std::size_t>(end - begin));

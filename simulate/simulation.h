@@ -1,0 +1,40 @@
+// Runs a training job in virtual time: every rank, with the strategies, rings and servers of a real
+// run. Only computing is replaced: it takes the time that a profile says.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "dist/strategies.h"
+#include "dist/transport/link_speed.h"
+#include "simulate/phantom_device.h"
+
+namespace tandem {
+
+// A net, as far as its time is concerned. Forward uses the parameters in this order; backward
+// finishes them in the reverse order.
+struct Profile {
+  struct Tensor {
+    std::string name;
+    std::int64_t elements = 0;
+    double forward_s = 0;   // from its use to the use of the next one
+    double backward_s = 0;  // from when the one after it is finished
+  };
+  std::vector<Tensor> tensors;
+};
+
+struct Simulation {
+  std::string algo;
+  StrategyOptions options = {};
+  std::string compress = "none";
+  int workers = 1;
+  LinkSpeed link = {};
+  HostCost host = {};
+  std::int64_t iterations = 20;
+};
+
+// When each iteration has ended, on the first worker, in seconds since the beginning.
+std::vector<double> simulate(const Profile& profile, const Simulation& simulation);
+
+}  // namespace tandem

@@ -1,0 +1,129 @@
+#include "simulate/simulation.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "base/phantom_memory.h"
+#include "base/virtual_time.h"
+#include "tensor/tensor.h"
+#include "tests/support.h"
+
+using namespace tandem;
+using namespace tandem::test;
+
+namespace {
+
+constexpr double kForward = 0.04, kBackward = 0.08;  // seconds
+
+// As many parameters as ResNet-50, in as many tensors, but all of the same size.
+Profile net(int tensors = 161, std::int64_t elements = 158'000) {
+  Profile profile;
+  for (int i = 0; i < tensors; ++i)
+    profile.tensors.push_back({.name = "tensor " + std::to_string(i),
+                               .elements = elements,
+                               .forward_s = kForward / tensors,
+                               .backward_s = kBackward / tensors});
+  return profile;
+}
+
+// The mean of the last ten iterations.
+double iteration(const Profile& profile, const Simulation& simulation) {
+  const auto ends = simulate(profile, simulation);
+  return (ends.back() - ends[ends.size() - 11]) / 10;
+}
+
+// The ring by its formula, without latencies.
+double ring(double bytes, int workers) { return 2 * bytes * (workers - 1) / workers / 1.25e9; }
+
+}  // namespace
+
+TEST_CASE("simulation: d-sync computes and then communicates, pipe-sgd does both at once" *
+          doctest::skip(!has_virtual_time())) {
+  const Profile profile = net();
+  for (const auto& [compress, bytes] : {std::pair("none", 4.0), {"trunc16", 2.0}, {"quant8", 1.0}})
+    for (const int workers : {2, 4, 16}) {
+      CAPTURE(compress);
+      CAPTURE(workers);
+      Simulation simulation{
+          .algo = "d-sync", .compress = compress, .workers = workers, .link = parse_link("10gbe")};
+      const double communication = ring(161 * 158'000 * bytes, workers);
+      const double compute = kForward + kBackward;
+      CHECK(iteration(profile, simulation) ==
+            doctest::Approx(compute + communication).epsilon(0.02));
+      simulation.algo = "pipe-sgd";
+      CHECK(iteration(profile, simulation) ==
+            doctest::Approx(std::max(compute, communication)).epsilon(0.02));
+    }
+}
+
+TEST_CASE("simulation: what hosts do takes time" * doctest::skip(!has_virtual_time())) {
+  const double elements = 161 * 158'000;
+  Simulation simulation{.algo = "d-sync", .workers = 4, .link = parse_link("10gbe")};
+  const double without = iteration(net(), simulation);
+  simulation.host.update = 1e-9;
+  CHECK(iteration(net(), simulation) == doctest::Approx(without + 1e-9 * elements).epsilon(0.001));
+  simulation.host = {.check = 1e-9};
+  CHECK(iteration(net(), simulation) == doctest::Approx(without + 1e-9 * elements).epsilon(0.001));
+  // A rank adds three quarters of the gradient. It does so while its network card sends.
+  simulation.host = {.add = 1e-9};
+  CHECK(iteration(net(), simulation) == doctest::Approx(without).epsilon(0.001));
+  simulation.host = {.add = 1e-8};
+  const double compute = kForward + kBackward, additions = 1e-8 * 0.75 * elements;
+  CHECK(iteration(net(), simulation) > compute + additions);
+  CHECK(iteration(net(), simulation) < without + additions);
+}
+
+TEST_CASE("simulation: every algorithm runs, twice in the same time, and hides what it can" *
+          doctest::skip(!has_virtual_time())) {
+  const Profile profile = net(20, 100'000);
+  for (const StrategyInfo& algo : all_strategies())
+    for (const std::string& compress : compressor_names()) {
+      if (!algo.distributed() && compress != "none") continue;
+      CAPTURE(algo.name);
+      CAPTURE(compress);
+      Simulation simulation{.algo = algo.name,
+                            .compress = compress,
+                            .workers = algo.distributed() ? 5 : 1,
+                            .link = parse_link("10gbe"),
+                            .host = {.check = 1e-10,
+                                     .compress = 1e-9,
+                                     .decompress = 1e-9,
+                                     .add = 1e-9,
+                                     .copy = 1e-10,
+                                     .update = 1e-9}};
+      if (algo.servers({}) > 0) simulation.options["--servers"] = 5;
+      const auto ends = simulate(profile, simulation);
+      CHECK(ends == simulate(profile, simulation));
+      const double seconds = iteration(profile, simulation);
+      CHECK(seconds >= kForward + kBackward);
+      CHECK(seconds < kForward + kBackward + 0.04);
+      if (algo.family != Family::synchronous || !algo.keeps_plan) continue;
+      CHECK(seconds < kForward + kBackward + 0.01);  // communication hides behind backward
+    }
+}
+
+TEST_CASE("simulation: servers share the work" * doctest::skip(!has_virtual_time())) {
+  Simulation simulation{.algo = "ps-sync", .workers = 4, .link = parse_link("10gbe")};
+  double last = 1e9;
+  for (const int servers : {1, 2, 4}) {
+    simulation.options["--servers"] = servers;
+    const double seconds = iteration(net(), simulation);
+    // A server receives the gradients of four workers.
+    const double expected = kForward + kBackward + 4.0 / servers * 161 * 158'000 * 4 / 1.25e9;
+    CHECK(seconds == doctest::Approx(expected).epsilon(0.05));
+    CHECK(seconds < last);
+    last = seconds;
+  }
+}
+
+TEST_CASE("simulation: phantom memory has addresses of its own") {
+  void* const one = new_phantom(std::size_t{1} << 40);
+  void* const other = new_phantom(1);
+  CHECK(is_phantom(one));
+  CHECK(is_phantom(other));
+  CHECK(static_cast<std::byte*>(other) - static_cast<std::byte*>(one) >= (std::int64_t{1} << 40));
+  CHECK_FALSE(is_phantom(&one));
+  CHECK_FALSE(is_phantom(nullptr));
+}
