@@ -1,12 +1,18 @@
 #include "simulate/simulation.h"
 
 #include <deque>
+#include <functional>
 
 #include "base/virtual_time.h"
 #include "dist/launch.h"
+#include "dist/transport/link.h"
+#include "dist/transport/stall.h"
+#include "simulate/folded.h"
 
 namespace tandem {
 namespace {
+
+constexpr double kStallTimeout = 10'000;  // seconds
 
 // One rank's net, which takes time and computes nothing.
 class PhantomNet {
@@ -49,6 +55,21 @@ class PhantomNet {
   Spans spans;
 };
 
+void as_one(const Simulation& simulation, const std::function<void(Communication&)>& rank) {
+  Communication communication([&] {
+    auto transport = folded_transport(simulation.workers);
+    transport->set_stall_timeout(kStallTimeout);
+    return slow_down(std::move(transport), simulation.link);
+  });
+  try {
+    rank(communication);
+  } catch (const Stalled&) {
+    // It waits for a message that a rank like it does not send at this time.
+    throw UserError("{}: one rank cannot stand for all, because they do not all do the same",
+                    simulation.algo);
+  }
+}
+
 }  // namespace
 
 std::vector<double> simulate(const Profile& profile, const Simulation& simulation) {
@@ -70,21 +91,29 @@ std::vector<double> simulate(const Profile& profile, const Simulation& simulatio
       return;
     }
     const auto strategy = make_strategy(algo.name, context);
-    for (std::int64_t t = 1; t <= simulation.iterations; ++t) {
-      strategy->before_step(t);
-      net.step(*strategy);
-      strategy->after_backward(t);
-      if (number == 0) ends.push_back(seconds_of(Clock::now().time_since_epoch()));
+    try {
+      for (std::int64_t t = 1; t <= simulation.iterations; ++t) {
+        strategy->before_step(t);
+        net.step(*strategy);
+        strategy->after_backward(t);
+        if (number == 0) ends.push_back(seconds_of(Clock::now().time_since_epoch()));
+      }
+      strategy->finish();
+    } catch (const std::exception& e) {
+      communication.stop(e.what());
+      throw;
     }
-    strategy->finish();
   };
-  in_virtual_time([&] {
-    run_on_ranks({.app = "simulate",
-                  .ranks = simulation.workers + algo.servers(simulation.options),
-                  .link = simulation.link,
-                  .stall_timeout_s = 1e6},
-                 rank);
-  });
+  if (simulation.ranks == SimulatedRanks::all)
+    in_virtual_time([&] {
+      run_on_ranks({.app = "simulate",
+                    .ranks = simulation.workers + algo.servers(simulation.options),
+                    .link = simulation.link,
+                    .stall_timeout_s = kStallTimeout},
+                   rank);
+    });
+  else
+    in_virtual_time([&] { as_one(simulation, rank); });
   return ends;
 }
 

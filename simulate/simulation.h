@@ -24,6 +24,12 @@ struct Profile {
   std::vector<Tensor> tensors;
 };
 
+// Who is simulated.
+enum class SimulatedRanks {
+  all,  // every rank
+  one,  // one that stands for all (folded.h): exact if they have equal shares of the gradient
+};
+
 struct Simulation {
   std::string algo;
   StrategyOptions options = {};
@@ -32,9 +38,12 @@ struct Simulation {
   LinkSpeed link = {};
   HostCost host = {};
   std::int64_t iterations = 20;
+  SimulatedRanks ranks = SimulatedRanks::all;
 };
 
-// When each iteration has ended, on the first worker, in seconds since the beginning.
+// When each iteration has ended, on the first worker, in seconds since the beginning. Throws
+// UserError if one rank cannot stand for all: with servers, and if fewer blocks than workers are
+// summed at a time.
 std::vector<double> simulate(const Profile& profile, const Simulation& simulation);
 
 }  // namespace tandem

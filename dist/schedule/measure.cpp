@@ -66,21 +66,13 @@ void StageTimes::end_step() {
 }
 
 std::vector<double> StageTimes::of_slowest(int workers) {
-  const auto iterations = std::exchange(seconds_, {});
+  auto iterations = std::exchange(seconds_, {});
   const std::size_t stages = iterations.front().size();
   std::vector<std::vector<double>> slowest(stages);
-  for (const auto& own : iterations) {
-    std::vector<double> all(stages * static_cast<std::size_t>(workers));  // by worker, by stage
-    communication_.call([&] {
-      Transport& transport = communication_.transport();
-      std::ranges::copy(own, all.begin() + transport.rank() * std::ssize(own));
-      sum_over_ranks(transport, workers, all);
-    });
-    for (std::size_t stage = 0; stage < stages; ++stage) {
-      double most = 0;
-      for (std::size_t i = stage; i < all.size(); i += stages) most = std::max(most, all[i]);
-      slowest[stage].push_back(most);
-    }
+  for (auto& of_workers : iterations) {
+    communication_.call([&] { max_over_ranks(communication_.transport(), workers, of_workers); });
+    for (std::size_t stage = 0; stage < stages; ++stage)
+      slowest[stage].push_back(of_workers[stage]);
   }
   std::vector<double> result;
   for (std::vector<double>& of_stage : slowest) result.push_back(median(std::move(of_stage)));

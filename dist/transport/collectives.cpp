@@ -7,19 +7,36 @@
 
 namespace tandem {
 
-void sum_over_ranks(Transport& transport, int ranks, std::span<double> values) {
+namespace {
+
+// Replaces the values by those of all ranks, combined in the order of the ranks.
+template <class Combine>
+void combine_over_ranks(Transport& transport, int ranks, std::span<double> values,
+                        Combine&& combine) {
   const auto bytes = std::as_writable_bytes(values);
   if (transport.rank() != 0) {
     transport.send_and_wait(0, Tag::control, bytes);
     transport.receive_and_wait(0, Tag::control, bytes);
     return;
   }
-  std::vector<double> other(values.size());
+  std::vector<double> other(values.begin(), values.end());
   for (int rank = 1; rank < ranks; ++rank) {
-    transport.receive_and_wait(rank, Tag::control, std::as_writable_bytes(std::span(other)));
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] += other[i];
+    if (!transport.stands_for_all())
+      transport.receive_and_wait(rank, Tag::control, std::as_writable_bytes(std::span(other)));
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = combine(values[i], other[i]);
   }
+  if (transport.stands_for_all()) return;
   for (int rank = 1; rank < ranks; ++rank) transport.send_and_wait(rank, Tag::control, bytes);
+}
+
+}  // namespace
+
+void sum_over_ranks(Transport& transport, int ranks, std::span<double> values) {
+  combine_over_ranks(transport, ranks, values, [](double a, double b) { return a + b; });
+}
+
+void max_over_ranks(Transport& transport, int ranks, std::span<double> values) {
+  combine_over_ranks(transport, ranks, values, [](double a, double b) { return std::max(a, b); });
 }
 
 void barrier(Transport& transport, int ranks) { sum_over_ranks(transport, ranks, {}); }
@@ -30,6 +47,7 @@ namespace {
 std::vector<double> exchange(Transport& transport, int ranks, double own) {
   const auto bytes_of = [](double& value) { return std::as_writable_bytes(std::span(&value, 1)); };
   std::vector<double> values(static_cast<std::size_t>(ranks), own);
+  if (transport.stands_for_all()) return values;
   std::vector<Request> requests;
   for (int rank = 0; rank < ranks; ++rank) {
     if (rank == transport.rank()) continue;
@@ -55,6 +73,7 @@ void start_together(Transport& transport, int ranks) {
 }
 
 void wait_for_all(Transport& transport) {
+  if (transport.stands_for_all()) return;
   const auto wait = [&](Request request) { transport.wait(request, Patience::while_others_work); };
   if (transport.rank() != 0) {
     wait(transport.send(0, Tag::control, {}));
@@ -67,6 +86,7 @@ void wait_for_all(Transport& transport) {
 }
 
 std::vector<Bytes> gather(Transport& transport, int ranks, const Bytes& own) {
+  if (transport.stands_for_all()) return std::vector<Bytes>(static_cast<std::size_t>(ranks), own);
   std::uint64_t size = own.size();
   const auto size_bytes = std::as_writable_bytes(std::span(&size, 1));
   if (transport.rank() != 0) {
@@ -84,6 +104,7 @@ std::vector<Bytes> gather(Transport& transport, int ranks, const Bytes& own) {
 }
 
 void broadcast(Transport& transport, int ranks, Bytes& bytes) {
+  if (transport.stands_for_all()) return;
   std::uint64_t size = bytes.size();
   const auto size_bytes = std::as_writable_bytes(std::span(&size, 1));
   if (transport.rank() != 0) {

@@ -1,6 +1,6 @@
 // Collective operations for occasional use: totals, results, barriers. They are simple rather than
 // fast: nearly everything goes through rank 0. Ranks 0 … ranks-1 take part, and all of them must
-// make the call.
+// make the call. (A rank that stands for all gets the result at once.)
 #pragma once
 
 #include <cstddef>
@@ -13,6 +13,9 @@ namespace tandem {
 
 // Replaces the values by their sums over all ranks, added in the order of the ranks.
 void sum_over_ranks(Transport& transport, int ranks, std::span<double> values);
+
+// The same with the largest values.
+void max_over_ranks(Transport& transport, int ranks, std::span<double> values);
 
 void barrier(Transport& transport, int ranks);
 

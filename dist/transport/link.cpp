@@ -54,6 +54,7 @@ class Link : public Transport {
   std::size_t latency_bytes() const override {
     return static_cast<std::size_t>(speed_.bytes_per_s * speed_.latency_s) + kFrameBytes;
   }
+  bool stands_for_all() const override { return inner_->stands_for_all(); }
   void fail(const std::string& reason) override { inner_->fail(reason); }
   void wake() override {
     woken_ = true;

@@ -96,6 +96,8 @@ class Transport {
   virtual std::size_t latency_bytes() const { return 0; }
   // Whether all ranks are on one machine, without an emulated link between them.
   virtual bool on_one_node() const { return false; }
+  // Whether this rank stands for all of them: they do the same at the same time (simulate/folded.h).
+  virtual bool stands_for_all() const { return false; }
 
   // If a message is sent with its `owner`, the memory that begins with it, a receiver in the same
   // process may keep that memory instead of copying the message. The sender must not write to it

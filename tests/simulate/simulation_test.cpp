@@ -7,6 +7,7 @@
 
 #include "base/phantom_memory.h"
 #include "base/virtual_time.h"
+#include "dist/transport/link.h"
 #include "tensor/tensor.h"
 #include "tests/support.h"
 
@@ -116,6 +117,52 @@ TEST_CASE("simulation: servers share the work" * doctest::skip(!has_virtual_time
     CHECK(seconds < last);
     last = seconds;
   }
+}
+
+TEST_CASE("simulation: one rank that stands for all takes the same time" *
+          doctest::skip(!has_virtual_time())) {
+  // Equal shares of whole blocks for every number of workers below.
+  const Profile profile = net(3, 64 * 2048);
+  for (const char* algo : {"d-sync", "pipe-sgd", "local-sgd"})
+    for (const std::string& compress : compressor_names())
+      for (const int workers : {2, 4, 16, 64}) {
+        CAPTURE(algo);
+        CAPTURE(compress);
+        CAPTURE(workers);
+        Simulation simulation{.algo = algo,
+                              .compress = compress,
+                              .workers = workers,
+                              .link = parse_link("1gbe"),
+                              .host = {.check = 1e-10,
+                                       .compress = 1e-9,
+                                       .decompress = 1e-9,
+                                       .add = 1e-9,
+                                       .copy = 1e-10,
+                                       .update = 1e-9},
+                              .iterations = 6};
+        const auto all = simulate(profile, simulation);
+        simulation.ranks = SimulatedRanks::one;
+        CHECK(simulate(profile, simulation) == all);
+      }
+}
+
+TEST_CASE("simulation: a thousand ranks need no more memory than one" *
+          doctest::skip(!has_virtual_time())) {
+  Simulation simulation{.algo = "d-sync",
+                        .workers = 1024,
+                        .link = parse_link("10gbe"),
+                        .iterations = 12,
+                        .ranks = SimulatedRanks::one};
+  const double latencies = 2 * 1023 * (simulation.link.latency_s + kFrameBytes / 1.25e9);
+  const double seconds = iteration(net(), simulation);
+  const double expected = kForward + kBackward + ring(161 * 158'000 * 4.0, 1024);
+  CHECK(seconds >= 0.99 * expected);
+  CHECK(seconds <= expected + latencies);
+
+  // A message per tensor has fewer blocks than there are workers.
+  simulation.algo = "wfbp";
+  CHECK(message_of<UserError>([&] { simulate(net(), simulation); }) ==
+        "wfbp: one rank cannot stand for all, because they do not all do the same");
 }
 
 TEST_CASE("simulation: phantom memory has addresses of its own") {
