@@ -53,15 +53,21 @@ struct Stack {
     __sanitizer_start_switch_fiber(forever ? nullptr : &saved, to.bottom, to.bytes);
   }
   void arrived(Stack& from) { __sanitizer_finish_switch_fiber(saved, &from.bottom, &from.bytes); }
+  void forget() {}
 #elif defined(__SANITIZE_THREAD__)
-  void* fiber = __tsan_get_current_fiber();
+  void* fiber = nullptr;
   void set(void*, std::size_t) { fiber = __tsan_create_fiber(0); }
-  void leave(const Stack& to, bool = false) { __tsan_switch_to_fiber(to.fiber, 0); }
+  void leave(const Stack& to, bool = false) {
+    fiber = __tsan_get_current_fiber();
+    __tsan_switch_to_fiber(to.fiber, 0);
+  }
   void arrived(const Stack&) {}
+  void forget() { __tsan_destroy_fiber(fiber); }
 #else
   void set(void*, std::size_t) {}
   void leave(const Stack&, bool = false) {}
   void arrived(const Stack&) {}
+  void forget() {}
 #endif
 };
 
@@ -140,6 +146,7 @@ void VirtualTime::run() {
     if (!fiber->ended) continue;
     ++ended_;
     fiber->body = nullptr;
+    fiber->stack.forget();
     wake(fiber->joining);
     // Like a thread, a fiber must not let an exception out.
     if (fiber->failure && fiber != fibers_.front().get()) std::terminate();
