@@ -40,7 +40,7 @@ class HugePages {
  private:
   struct Free {
     void operator()(std::byte* memory) const {
-      if (!is_phantom(memory)) std::free(memory);
+      is_phantom(memory) ? delete_phantom(memory) : std::free(memory);
     }
   };
   std::unique_ptr<std::byte[], Free> memory_;

@@ -6,8 +6,9 @@
 
 namespace tandem {
 
-// Throws OutOfMemory when no addresses are left. They are never given back: there are terabytes.
+// Throws OutOfMemory when no addresses are left. There are terabytes of them.
 void* new_phantom(std::size_t bytes);
+void delete_phantom(void* memory);
 
 bool is_phantom(const void* address);
 

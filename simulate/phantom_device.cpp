@@ -18,7 +18,7 @@ void work(std::int64_t elements, double seconds_per_element) {
 class PhantomBackend : public CpuBackend {
  public:
   explicit PhantomBackend(const HostCost& cost)
-      : CpuBackend(1, new_phantom, [](void*) {}), cost_(cost) {}
+      : CpuBackend(1, new_phantom, delete_phantom), cost_(cost) {}
 
   const char* name() const override { return "phantom"; }
 
