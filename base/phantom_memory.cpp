@@ -13,7 +13,7 @@ namespace {
 
 // The thread sanitizer leaves programs few addresses.
 #if defined(__SANITIZE_THREAD__)
-constexpr std::size_t kBytes = std::size_t{1} << 38;  // 256 GB
+constexpr std::size_t kBytes = std::size_t{1} << 33;  // 8 GB
 #else
 constexpr std::size_t kBytes = std::size_t{1} << 44;  // 16 TB
 #endif

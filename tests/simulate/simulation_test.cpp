@@ -168,7 +168,7 @@ TEST_CASE("simulation: a thousand ranks need no more memory than one" *
 }
 
 TEST_CASE("simulation: phantom memory has addresses of its own, which are used again") {
-  constexpr std::size_t kMany = std::size_t{1} << 36;
+  constexpr std::size_t kMany = std::size_t{1} << 32;
   void* const one = new_phantom(kMany);
   void* const other = new_phantom(1);
   CHECK(is_phantom(one));
