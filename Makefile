@@ -80,9 +80,10 @@ MPIEXEC ?= $(subst mpicxx,mpiexec,$(MPICXX))$(if $(filter -lmpi,$(mpi_show)), \
 mpi_ld_flags := $(filter-out -lmpichcxx -lmpi_cxx,$(filter -L% -l% -Wl$(comma)-rpath%,$(mpi_show)))
 endif
 
-has_boost := printf '\043if __has_include(<boost/context/fiber.hpp>)\n1\n\043else\n0\n\043endif\n'
+# Some machines have the header but not the library.
+uses_boost := printf '\043if !__has_include(<boost/context/fiber.hpp>)\n\043error\n\043endif\nint main() {}\n'
 ifeq ($(origin BOOST),undefined)
-BOOST := $(shell $(has_boost) | $(CXX) $(CPPFLAGS) -E -P -x c++ - 2>/dev/null)
+BOOST := $(shell $(uses_boost) | $(CXX) $(CPPFLAGS) -x c++ - $(LDFLAGS) -lboost_context -o /dev/null 2>/dev/null && echo 1 || echo 0)
 endif
 
 cpp_flags := -I. -MMD -MP $(CPPFLAGS)
