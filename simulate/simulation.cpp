@@ -55,7 +55,11 @@ class PhantomNet {
   Spans spans;
 };
 
+// A rank that waits for a message which a rank like it does not send at this time is Stalled.
 void as_one(const Simulation& simulation, const std::function<void(Communication&)>& rank) {
+  const UserError unlike("{}: one rank cannot stand for all, because they do not all do the same",
+                         simulation.algo);
+  if (strategy_named(simulation.algo).servers(simulation.options) > 0) throw unlike;
   Communication communication([&] {
     auto transport = folded_transport(simulation.workers);
     transport->set_stall_timeout(kStallTimeout);
@@ -64,9 +68,7 @@ void as_one(const Simulation& simulation, const std::function<void(Communication
   try {
     rank(communication);
   } catch (const Stalled&) {
-    // It waits for a message that a rank like it does not send at this time.
-    throw UserError("{}: one rank cannot stand for all, because they do not all do the same",
-                    simulation.algo);
+    throw unlike;
   }
 }
 
