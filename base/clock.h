@@ -10,10 +10,8 @@ namespace tandem {
 struct Clock {
   using Real = std::chrono::steady_clock;
   using rep = Real::rep;
-  using period = Real::period;
   using duration = Real::duration;
   using time_point = Real::time_point;
-  static constexpr bool is_steady = true;
 
   static time_point now() { return simulated ? *simulated : Real::now(); }
 

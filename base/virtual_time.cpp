@@ -86,7 +86,7 @@ struct VirtualTime::Fiber {
   bool forever = false;        // its wait would never end
   Waiting* waiting = nullptr;  // where it waits
   std::uint64_t waits = 0;     // number of waits that have ended
-  Waiting joining;             // who waits for its end
+  Waiting joining;             // fibers that wait until it has ended
 };
 
 bool has_virtual_time() { return true; }

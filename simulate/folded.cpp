@@ -65,10 +65,7 @@ class FoldedTransport : public Transport {
   }
 
   bool wait_any_until(std::span<Request* const> requests, Clock::time_point time) override {
-    const auto any_done = [&] {
-      return std::ranges::any_of(requests, [&](const Request* r) { return done(*r); });
-    };
-    if (any_done()) return true;
+    if (any_done(requests)) return true;
     calls_.wait_until(time,
                       [](const Calls& calls) { return calls.woken || !calls.failure.empty(); });
     const std::string failure = calls_.change([](Calls& calls) {
@@ -76,7 +73,7 @@ class FoldedTransport : public Transport {
       return calls.failure;
     });
     if (!failure.empty()) throw JobFailed(failure);
-    return any_done();
+    return any_done(requests);
   }
   bool done(const Request& request) const override {
     return !request || static_cast<const FoldedOperation&>(*request).is_done;

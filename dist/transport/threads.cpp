@@ -75,14 +75,11 @@ class ThreadsTransport : public Transport {
   }
 
   bool wait_any_until(std::span<Request* const> requests, Clock::time_point time) override {
-    const auto any_done = [&] {
-      return std::ranges::any_of(requests, [&](const Request* r) { return done(*r); });
-    };
-    const auto over = [&] { return network_.failed_ || woken_ || any_done(); };
+    const auto over = [&] { return network_.failed_ || woken_ || any_done(requests); };
     look_for_a_moment(over, time);
     own_mailbox().wait_until(time, [&](const auto&) { return over(); });
     if (network_.failed_) network_.throw_failure();
-    if (any_done()) return true;
+    if (any_done(requests)) return true;
     woken_ = false;
     return false;
   }

@@ -6,6 +6,7 @@
 // matches. One thread, the rank's communication thread, makes all calls but fail() and wake().
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -96,7 +97,8 @@ class Transport {
   virtual std::size_t latency_bytes() const { return 0; }
   // Whether all ranks are on one machine, without an emulated link between them.
   virtual bool on_one_node() const { return false; }
-  // Whether this rank stands for all of them: they do the same at the same time (simulate/folded.h).
+  // Whether this rank stands for all of them: they do the same at the same time
+  // (simulate/folded.h).
   virtual bool stands_for_all() const { return false; }
 
   // If a message is sent with its `owner`, the memory that begins with it, a receiver in the same
@@ -120,6 +122,9 @@ class Transport {
   // done. Empty requests count as done.
   virtual bool wait_any_until(std::span<Request* const> requests, Clock::time_point time) = 0;
   virtual bool done(const Request& request) const = 0;
+  bool any_done(std::span<Request* const> requests) const {
+    return std::ranges::any_of(requests, [&](const Request* r) { return done(*r); });
+  }
   // Ends a wait_any_until() of this rank early: the current one or, if there is none, the next.
   // Any thread may call it.
   virtual void wake() = 0;

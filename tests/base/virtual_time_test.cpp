@@ -9,7 +9,6 @@
 #include "base/monitor.h"
 #include "base/queue.h"
 #include "base/thread.h"
-#include "tests/support.h"
 
 using namespace tandem;
 using namespace std::chrono_literals;
