@@ -5,19 +5,10 @@
 #include <memory>
 
 #include "dist/compress/compressor.h"
+#include "dist/timing/profile.h"
 #include "tensor/device.h"
 
 namespace tandem {
-
-// What a host needs for its part of communication, in seconds per element of the gradient.
-struct HostCost {
-  double check = 0;     // to check that it is finite
-  double compress = 0;  // for every value that a rank sends first, and decompress for every sum
-  double decompress = 0;
-  double add = 0;  // with (de)compression
-  double copy = 0;
-  double update = 0;
-};
 
 // For one rank. `cost` must outlive it.
 Device phantom_device(const HostCost& cost);

@@ -8,6 +8,7 @@
 #include "dist/transport/link.h"
 #include "dist/transport/stall.h"
 #include "simulate/folded.h"
+#include "simulate/phantom_device.h"
 
 namespace tandem {
 namespace {

@@ -7,22 +7,10 @@
 #include <vector>
 
 #include "dist/strategies.h"
+#include "dist/timing/profile.h"
 #include "dist/transport/link_speed.h"
-#include "simulate/phantom_device.h"
 
 namespace tandem {
-
-// A net, as far as its time is concerned. Forward uses the parameters in this order; backward
-// finishes them in the reverse order.
-struct Profile {
-  struct Tensor {
-    std::string name;
-    std::int64_t elements = 0;
-    double forward_s = 0;   // from its use to the use of the next one
-    double backward_s = 0;  // from when the one after it is finished
-  };
-  std::vector<Tensor> tensors;
-};
 
 // Who is simulated.
 enum class SimulatedRanks {
