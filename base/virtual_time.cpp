@@ -23,6 +23,7 @@ namespace {
 
 // Enough for strategies and transports. Only pages that are used take memory.
 constexpr std::size_t kStackBytes = 256 << 10;
+constexpr auto kForever = Clock::time_point::max();
 
 // Which exceptions are being handled. The C++ runtime keeps that per thread, but a fiber may wait
 // in a catch block.
@@ -83,10 +84,13 @@ struct VirtualTime::Fiber {
   Handled handled;
 
   bool ended = false;
-  bool forever = false;        // its wait would never end
-  Waiting* waiting = nullptr;  // where it waits
-  std::uint64_t waits = 0;     // number of waits that have ended
-  Waiting joining;             // fibers that wait until it has ended
+  bool forever = false;                // its wait would never end
+  Waiting* waiting = nullptr;          // where it waits
+  Clock::time_point until = kForever;  // when its wait ends in any case
+  // Of its timer. Most waits end before their time. A fiber keeps its timer for its next wait, so
+  // that there are not many timers.
+  Clock::time_point armed = kForever;
+  Waiting joining;  // fibers that wait until it has ended
 };
 
 bool has_virtual_time() { return true; }
@@ -158,10 +162,14 @@ VirtualTime::Fiber* VirtualTime::next() {
   while (ready_.empty() && !timers_.empty()) {
     const Timer timer = timers_.top();
     timers_.pop();
-    if (timer.fiber->waits != timer.wait) continue;
+    if (timer.action) {
+      now_ = own_now_ = timer.time;
+      ++events_;
+      timer.action(timer.of);
+      continue;
+    }
     now_ = timer.time;
-    std::erase(*timer.fiber->waiting, timer.fiber);
-    make_ready(*timer.fiber);
+    ring(*static_cast<Fiber*>(timer.of));
   }
   if (ready_.empty()) {
     if (ended_ == fibers_.size()) return nullptr;
@@ -178,11 +186,12 @@ VirtualTime::Fiber* VirtualTime::next() {
 
 void VirtualTime::make_ready(Fiber& fiber) {
   fiber.waiting = nullptr;
-  ++fiber.waits;
+  fiber.until = kForever;
   ready_.push_back(&fiber);
 }
 
 void VirtualTime::resume(Fiber& fiber) {
+  ++events_;
   current_ = &fiber;
   own_now_ = now_;
   swap_handled(fiber.handled);
@@ -209,10 +218,30 @@ void VirtualTime::wait(Waiting& waiting, Clock::time_point time) {
   Fiber& fiber = *current_;
   fiber.waiting = &waiting;
   waiting.push_back(&fiber);
-  if (time != Clock::time_point::max())
-    timers_.push({std::max(time, now_), timers_set_++, &fiber, fiber.waits});
+  fiber.until = std::max(time, now_);
+  arm(fiber);
   suspend();
   require(!std::exchange(fiber.forever, false), "all fibers wait for each other");
+}
+
+// Sets a timer unless the fiber has one that rings in time.
+void VirtualTime::arm(Fiber& fiber) {
+  if (fiber.until >= fiber.armed) return;
+  fiber.armed = fiber.until;
+  timers_.push({fiber.until, timers_set_++, nullptr, &fiber});
+}
+
+// A fiber's timer may ring after the wait it was set for.
+void VirtualTime::ring(Fiber& fiber) {
+  if (fiber.armed == now_) fiber.armed = kForever;
+  if (!fiber.waiting) return;
+  if (fiber.until > now_) return arm(fiber);
+  std::erase(*fiber.waiting, &fiber);
+  make_ready(fiber);
+}
+
+void VirtualTime::schedule(Clock::time_point time, Action action, void* of) {
+  timers_.push({std::max(time, now_), timers_set_++, action, of});
 }
 
 void VirtualTime::wake(Waiting& waiting) {

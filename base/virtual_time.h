@@ -49,6 +49,14 @@ class VirtualTime {
   // Lets all of them run, after the calling fiber.
   void wake(Waiting& waiting);
 
+  // Calls action(of) at this time, between two fibers. It must not wait. Actions of equal times are
+  // called in the order in which they were scheduled.
+  using Action = void (*)(void* of);
+  void schedule(Clock::time_point time, Action action, void* of);
+
+  // How often a fiber has continued or an action was called.
+  std::int64_t events() const { return events_; }
+
   // The fiber stays valid until in_virtual_time() returns.
   Fiber& start(std::function<void()> body);
   void join(Fiber& fiber);
@@ -63,18 +71,20 @@ class VirtualTime {
   void suspend();
   void make_ready(Fiber& fiber);
 
-  // Ends the wait of a fiber, unless it has ended before. Of equal times, the one that was set
-  // first comes first.
+  // Calls an action, or ends a fiber's wait if its time has come. Of equal times, the one that was
+  // set first comes first.
   struct Timer {
     Clock::time_point time;
     std::uint64_t number;
-    Fiber* fiber;
-    std::uint64_t wait;  // which of the fiber's waits
+    Action action;  // null: `of` is a fiber
+    void* of;
 
     bool operator>(const Timer& other) const {
       return std::tie(time, number) > std::tie(other.time, other.number);
     }
   };
+  void arm(Fiber& fiber);
+  void ring(Fiber& fiber);
 
   static inline thread_local constinit VirtualTime* here_ = nullptr;
 
@@ -86,6 +96,7 @@ class VirtualTime {
   std::deque<Fiber*> ready_;
   std::priority_queue<Timer, std::vector<Timer>, std::greater<>> timers_;
   std::uint64_t timers_set_ = 0;
+  std::int64_t events_ = 0;
 };
 
 }  // namespace tandem

@@ -20,5 +20,6 @@ void VirtualTime::join(Fiber&) { std::abort(); }
 void VirtualTime::wait_until(Clock::time_point) { std::abort(); }
 void VirtualTime::wait(Waiting&, Clock::time_point) { std::abort(); }
 void VirtualTime::wake(Waiting&) { std::abort(); }
+void VirtualTime::schedule(Clock::time_point, Action, void*) { std::abort(); }
 
 }  // namespace tandem
