@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <utility>
 
 #include "dist/compress/hop.h"
@@ -16,7 +17,10 @@ namespace {
 struct Header {
   std::uint64_t kind, slice;  // 16 bytes: the values after it stay aligned
 };
-constexpr std::size_t kReceivesAhead = 2;              // per rank and tag
+constexpr std::size_t kReceivesAhead = 2;  // per rank and tag
+// Sends end roughly in the order in which they begin. With many in flight, looking at all of them
+// after each message would take longer than the messages.
+constexpr std::ptrdiff_t kSendsWatched = 64;
 constexpr auto kPoll = std::chrono::microseconds(50);  // while a GPU computes
 
 }  // namespace
@@ -214,7 +218,8 @@ void DirectSum::receive_more() {
 // blame another for being late. A server waits for as long as the workers compute.
 void DirectSum::wait() {
   std::vector<Request*> requests;
-  for (InTransit& send : sends_) requests.push_back(&send.request);
+  for (auto send = sends_.begin(); send != watched_end(); ++send)
+    requests.push_back(&send->request);
   // Not for a later receive that happens to complete first: deliver() would not take it, and
   // waiting for it again would return at once, without progress.
   for (Incoming& in : incoming_)
@@ -228,12 +233,18 @@ void DirectSum::wait() {
   wait_a_while(requests, queued_.empty() ? transport_.slice() : Clock::duration(kPoll));
 }
 
+std::deque<DirectSum::InTransit>::iterator DirectSum::watched_end() {
+  return sends_.begin() + std::min(kSendsWatched, std::ssize(sends_));
+}
+
 void DirectSum::deliver() {
-  std::erase_if(sends_, [&](const InTransit& send) {
+  const auto still_travel = [&](const InTransit& send) {
     const bool done = transport_.done(send.request);
     if (done) in_flight_ -= send.message.bytes.size();
-    return done;
-  });
+    return !done;
+  };
+  sends_.erase(sends_.begin(),
+               std::stable_partition(sends_.begin(), watched_end(), std::not_fn(still_travel)));
   for (Incoming& in : incoming_)
     while (!in.receives.empty() && transport_.done(in.receives.front().request)) {
       const InTransit received = std::move(in.receives.front());

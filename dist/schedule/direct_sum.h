@@ -128,6 +128,8 @@ class DirectSum : public SliceSums {
   void receive_more();
   void wait();
   void deliver();
+  // The end of the oldest sends, which wait() and deliver() look at.
+  std::deque<InTransit>::iterator watched_end();
   void arrived(const InTransit& received);
   void add(std::size_t part);
   void put(std::size_t part, int adder, std::span<const std::byte> sum);
