@@ -1,19 +1,26 @@
 #include "simulate/simulation.h"
 
+#include <algorithm>
+#include <cmath>
 #include <deque>
-#include <functional>
+#include <exception>
+#include <limits>
+#include <memory>
+#include <utility>
 
+#include "base/random.h"
+#include "base/statistics.h"
+#include "base/thread.h"
 #include "base/virtual_time.h"
-#include "dist/launch.h"
-#include "dist/transport/link.h"
 #include "dist/transport/stall.h"
-#include "simulate/folded.h"
 #include "simulate/phantom_device.h"
 
 namespace tandem {
 namespace {
 
 constexpr double kStallTimeout = 10'000;  // seconds
+constexpr std::int64_t kCold = 4;         // enough to fill a pipeline
+constexpr std::int64_t kLongestCycle = 16;
 
 // One rank's net, which takes time and computes nothing.
 class PhantomNet {
@@ -21,14 +28,19 @@ class PhantomNet {
   PhantomNet(const Profile& profile, const HostCost& cost)
       : profile_(profile), parameters_(make(profile)), set(named(), phantom_device(cost)) {}
 
-  void step(Strategy& hooks) {
+  // `slower`: how long it takes, compared with the profile.
+  void step(Strategy& hooks, double slower) {
     VirtualTime& time = *VirtualTime::here();
-    for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      hooks.before_use(parameters_[i]);
-      time.work(from_seconds(profile_.tensors[i].forward_s));
+    {
+      const Spans::Scope span(spans, SpanKind::forward);
+      for (std::size_t i = 0; i < parameters_.size(); ++i) {
+        hooks.before_use(parameters_[i]);
+        time.work(from_seconds(slower * profile_.tensors[i].forward_s));
+      }
     }
+    const Spans::Scope span(spans, SpanKind::backward);
     for (std::size_t i = parameters_.size(); i-- > 0;) {
-      time.work(from_seconds(profile_.tensors[i].backward_s));
+      time.work(from_seconds(slower * profile_.tensors[i].backward_s));
       hooks.on_grad_ready(parameters_[i]);
     }
   }
@@ -56,68 +68,222 @@ class PhantomNet {
   Spans spans;
 };
 
-// A rank that waits for a message which a rank like it does not send at this time is Stalled.
-void as_one(const Simulation& simulation, const std::function<void(Communication&)>& rank) {
-  const UserError unlike("{}: one rank cannot stand for all, because they do not all do the same",
-                         simulation.algo);
-  if (strategy_named(simulation.algo).servers(simulation.options) > 0) throw unlike;
-  Communication communication([&] {
-    auto transport = folded_transport(simulation.workers);
-    transport->set_stall_timeout(kStallTimeout);
-    return slow_down(std::move(transport), simulation.link);
-  });
-  try {
-    rank(communication);
-  } catch (const Stalled&) {
-    throw unlike;
+// How long a rank computes in an iteration, compared with the profile.
+class Slowness {
+ public:
+  Slowness(const Profile& profile, const Simulation& s, int rank)
+      : spread_(s.random(profile) ? &profile.spread : nullptr),
+        random_(Random(s.seed).split(static_cast<std::uint64_t>(rank))) {
+    const auto slow = s.slow_ranks.find(rank);
+    if (slow != s.slow_ranks.end()) factor_ = 1 / slow->second;
   }
+
+  double operator()() {
+    if (!spread_) return factor_;
+    const double at = random_.uniform() * static_cast<double>(spread_->size() - 1);
+    const auto below = static_cast<std::size_t>(at);
+    const double share = at - std::floor(at);
+    const double above = (*spread_)[std::min(below + 1, spread_->size() - 1)];
+    return factor_ * ((1 - share) * (*spread_)[below] + share * above);
+  }
+
+ private:
+  const std::vector<double>* spread_;
+  Random random_;
+  double factor_ = 1;
+};
+
+// The length of the shortest cycle in which the last iterations repeat; 0 if they do not.
+std::int64_t cycle_of(const std::vector<double>& ends, std::int64_t cold) {
+  constexpr double kNanosecond = 1e-9;  // times are rounded to it
+  const std::int64_t last = std::ssize(ends) - 1;
+  const auto length = [&](std::int64_t i) {
+    return ends[static_cast<std::size_t>(i)] - ends[static_cast<std::size_t>(i - 1)];
+  };
+  for (std::int64_t cycle = 1; cycle <= kLongestCycle; ++cycle) {
+    const std::int64_t compared = std::max<std::int64_t>(3, 2 * cycle);
+    if (last - compared - cycle < cold) return 0;
+    bool repeats = true;
+    for (std::int64_t i = last; i > last - compared && repeats; --i)
+      repeats = std::abs(length(i) - length(i - cycle)) <= 2 * kNanosecond + 1e-7 * length(i);
+    if (repeats) return cycle;
+  }
+  return 0;
 }
 
-}  // namespace
+// All ranks of a simulation. They are fibers of one thread, so they share memory without locks.
+class Job {
+ public:
+  Job(const Profile& profile, const Simulation& s)
+      : profile_(profile),
+        s_(s),
+        algo_(strategy_named(s.algo)),
+        host_(host_of(profile, s)),
+        compressor_(without_content(make_compressor(s.compress), host_)),
+        servers_(algo_.servers(s.options)),
+        network_({.ranks = s.workers + servers_,
+                  .link = s.link,
+                  .other_links = s.slow_links,
+                  .ranks_per_node = s.ranks_per_node,
+                  .inner = s.inner,
+                  .one_for_all = s.one_for_all}),
+        last_(s.iterations) {
+    run_.cold = std::min(std::max(algo_.measures_until, kCold), s.iterations - 1);
+    run_.first_counted = run_.cold + 1;
+    if (s.keep_spans) network_.note_use();
+  }
 
-std::vector<double> simulate(const Profile& profile, const Simulation& simulation) {
-  const StrategyInfo& algo = strategy_named(simulation.algo);
-  const auto compressor = without_content(make_compressor(simulation.compress), simulation.host);
-  std::vector<double> ends;
-  const auto rank = [&](Communication& communication) {
-    PhantomNet net(profile, simulation.host);
-    const StrategyContext context{.parameters = net.set,
-                                  .optimizer = net.optimizer,
-                                  .spans = net.spans,
-                                  .communication = communication,
-                                  .compressor = *compressor,
-                                  .workers = simulation.workers,
-                                  .options = simulation.options};
-    const int number = communication.transport().rank();
-    if (number >= simulation.workers) {
-      communication.call([&] { algo.make_server(context)->serve(1, simulation.iterations); });
-      return;
-    }
-    const auto strategy = make_strategy(algo.name, context);
-    try {
-      for (std::int64_t t = 1; t <= simulation.iterations; ++t) {
-        strategy->before_step(t);
-        net.step(*strategy);
-        strategy->after_backward(t);
-        if (number == 0) ends.push_back(seconds_of(Clock::now().time_since_epoch()));
+  SimulatedRun run() {
+    const int ranks = s_.one_for_all ? 1 : s_.workers + servers_;
+    run_.ranks.resize(static_cast<std::size_t>(ranks));
+    in_virtual_time([&] {
+      {
+        std::vector<Thread> threads;
+        for (int rank = 0; rank < ranks; ++rank)
+          threads.push_back(start_thread("", Work::computes, [this, rank] { run_rank(rank); }));
       }
+      run_.events = VirtualTime::here()->events();
+    });
+    if (failure_) std::rethrow_exception(failure_);
+    run_.use = network_.use();
+    return std::move(run_);
+  }
+
+ private:
+  static HostCost host_of(const Profile& profile, const Simulation& s) {
+    const auto found = profile.host.find(s.compress);
+    return found == profile.host.end() ? HostCost{} : found->second;
+  }
+
+  void run_rank(int rank) {
+    try {
+      Communication communication([&] {
+        auto transport = network_.transport(rank);
+        transport->set_stall_timeout(kStallTimeout);
+        return transport;
+      });
+      communication.call([&] {
+        Spans& spans = communication.spans();
+        spans.count_from(run_.cold + 1);
+        if (s_.keep_spans) spans.keep_all();
+      });
+      rank < s_.workers ? work(rank, communication) : serve(rank, communication);
+    } catch (const JobFailed&) {  // another rank has failed
+    } catch (const std::exception& e) {
+      if (!failure_) failure_ = std::current_exception();
+      network_.fail(e.what());
+    }
+  }
+
+  StrategyContext context(PhantomNet& net, Communication& communication) const {
+    return {.parameters = net.set,
+            .optimizer = net.optimizer,
+            .spans = net.spans,
+            .communication = communication,
+            .compressor = *compressor_,
+            .workers = s_.workers,
+            .options = s_.options};
+  }
+
+  void work(int rank, Communication& communication) {
+    PhantomNet net(profile_, host_);
+    net.spans.count_from(run_.cold + 1);
+    if (s_.keep_spans) net.spans.keep_all();
+    Slowness slowness(profile_, s_, rank);
+    const auto strategy = make_strategy(algo_.name, context(net, communication));
+    try {
+      for (std::int64_t t = 1; t <= last_; ++t) {
+        begun_ = std::max(begun_, t);
+        net.spans.set_iteration(t);
+        strategy->before_step(t);
+        net.step(*strategy, slowness());
+        strategy->after_backward(t);
+        if (rank == 0) note_end(*strategy);
+      }
+      constexpr auto kNever = std::numeric_limits<std::int64_t>::max();
+      net.spans.count_from(kNever);
       strategy->finish();
+      report(rank, communication, net.spans);
     } catch (const std::exception& e) {
       communication.stop(e.what());
       throw;
     }
-  };
-  if (simulation.ranks == SimulatedRanks::all)
-    in_virtual_time([&] {
-      run_on_ranks({.app = "simulate",
-                    .ranks = simulation.workers + algo.servers(simulation.options),
-                    .link = simulation.link,
-                    .stall_timeout_s = kStallTimeout},
-                   rank);
+  }
+
+  void serve(int rank, Communication& communication) {
+    PhantomNet net(profile_, host_);
+    communication.call(
+        [&] { algo_.make_server(context(net, communication))->serve(1, s_.iterations); });
+    report(rank, communication, net.spans);
+  }
+
+  // Ends the job once times repeat. No rank has begun an iteration after the last one, because
+  // only one fiber runs at a time. (Servers must know the last iteration before.)
+  void note_end(const Strategy& strategy) {
+    run_.ends.push_back(seconds_of(Clock::now().time_since_epoch()));
+    if (run_.plan.text.empty()) run_.plan = strategy.plan();
+    if (run_.repeats) return;
+    run_.last_counted = std::ssize(run_.ends);
+    if (servers_ > 0 || s_.random(profile_)) return;
+    const std::int64_t cycle = cycle_of(run_.ends, run_.cold);
+    if (cycle == 0) return;
+    run_.repeats = true;
+    run_.first_counted = std::ssize(run_.ends) - cycle + 1;
+    last_ = begun_;
+  }
+
+  void report(int rank, Communication& communication, const Spans& compute) {
+    communication.call([&] {
+      Transport& transport = communication.transport();
+      RankReport& own = run_.ranks[static_cast<std::size_t>(rank)];
+      own.rank = rank;
+      own.server = rank >= s_.workers;
+      for (const Tag tag : {Tag::ring, Tag::push, Tag::pull})
+        own.bytes_sent += transport.bytes_sent(tag);
+      own.take(compute, communication.spans(), {});
     });
-  else
-    in_virtual_time([&] { as_one(simulation, rank); });
-  return ends;
+  }
+
+  const Profile& profile_;
+  const Simulation& s_;
+  const StrategyInfo& algo_;
+  HostCost host_;
+  std::unique_ptr<Compressor> compressor_;
+  int servers_;
+  SimulatedNetwork network_;
+  SimulatedRun run_;
+  std::exception_ptr failure_;
+  std::int64_t begun_ = 0, last_;  // iterations
+};
+
+bool alike(const Simulation& s, const Profile& profile) {
+  return strategy_named(s.algo).servers(s.options) == 0 && s.slow_ranks.empty() &&
+         s.slow_links.empty() && s.ranks_per_node == 1 && !s.random(profile);
+}
+
+}  // namespace
+
+std::vector<double> SimulatedRun::counted_s() const {
+  std::vector<double> all;
+  for (std::int64_t t = first_counted; t <= last_counted; ++t) {
+    const auto i = static_cast<std::size_t>(t - 1);
+    all.push_back(ends[i] - (i > 0 ? ends[i - 1] : 0));
+  }
+  return all;
+}
+
+double SimulatedRun::mean_s() const { return mean(counted_s()); }
+
+SimulatedRun simulate(const Profile& profile, const Simulation& s) {
+  if (!s.one_for_all) return Job(profile, s).run();
+  const UserError unlike("{}: one rank cannot stand for all, because they do not all do the same",
+                         s.algo);
+  if (!alike(s, profile)) throw unlike;
+  try {
+    return Job(profile, s).run();
+  } catch (const Stalled&) {  // it waits for a message that a rank like it does not send
+    throw unlike;
+  }
 }
 
 }  // namespace tandem

@@ -48,12 +48,9 @@ class Link : public Transport {
   int size() const override { return inner_->size(); }
   int node(int rank) const override { return inner_->node(rank); }
   std::size_t bytes_in_flight() const override {
-    const double on_the_wire = speed_.bytes_per_s * speed_.latency_s;
-    return inner_->bytes_in_flight() + kAtWork + static_cast<std::size_t>(2 * on_the_wire);
+    return tandem::bytes_in_flight(speed_, inner_->bytes_in_flight());
   }
-  std::size_t latency_bytes() const override {
-    return static_cast<std::size_t>(speed_.bytes_per_s * speed_.latency_s) + kFrameBytes;
-  }
+  std::size_t latency_bytes() const override { return tandem::latency_bytes(speed_); }
   bool stands_for_all() const override { return inner_->stands_for_all(); }
   void fail(const std::string& reason) override { inner_->fail(reason); }
   void wake() override {
@@ -198,6 +195,15 @@ class Link : public Transport {
 LinkOperation::~LinkOperation() { link.forget(*this); }
 
 }  // namespace
+
+std::size_t bytes_in_flight(const LinkSpeed& speed, std::size_t below) {
+  const double on_the_wire = speed.bytes_per_s * speed.latency_s;
+  return below + kAtWork + static_cast<std::size_t>(2 * on_the_wire);
+}
+
+std::size_t latency_bytes(const LinkSpeed& speed) {
+  return static_cast<std::size_t>(speed.bytes_per_s * speed.latency_s) + kFrameBytes;
+}
 
 std::unique_ptr<Transport> slow_down(std::unique_ptr<Transport> transport, const LinkSpeed& speed) {
   if (!speed.limited()) return transport;

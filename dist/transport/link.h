@@ -25,6 +25,11 @@ namespace tandem {
 
 inline constexpr std::size_t kFrameBytes = 1500;
 
+// How many bytes a sender should have in flight, if it should have `below` without the link.
+std::size_t bytes_in_flight(const LinkSpeed& speed, std::size_t below);
+// How many bytes are on their way during one latency.
+std::size_t latency_bytes(const LinkSpeed& speed);
+
 // All ranks must call this, with the same speed.
 std::unique_ptr<Transport> slow_down(std::unique_ptr<Transport> transport, const LinkSpeed& speed);
 

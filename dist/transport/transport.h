@@ -98,7 +98,7 @@ class Transport {
   // Whether all ranks are on one machine, without an emulated link between them.
   virtual bool on_one_node() const { return false; }
   // Whether this rank stands for all of them: they do the same at the same time
-  // (simulate/folded.h).
+  // (simulate/network.h).
   virtual bool stands_for_all() const { return false; }
 
   // If a message is sent with its `owner`, the memory that begins with it, a receiver in the same

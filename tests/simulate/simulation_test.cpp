@@ -28,8 +28,9 @@ constexpr HostCost kHost{.check = 1e-10,
                          .update = 1e-9};
 
 // As many parameters as ResNet-50, in as many tensors, but all of the same size.
-Profile net(int tensors = 161, std::int64_t elements = 158'000) {
+Profile net(int tensors = 161, std::int64_t elements = 158'000, const HostCost& host = {}) {
   Profile profile;
+  for (const std::string& compressor : compressor_names()) profile.host[compressor] = host;
   for (int i = 0; i < tensors; ++i)
     profile.tensors.push_back({.name = "tensor " + std::to_string(i),
                                .elements = elements,
@@ -38,12 +39,8 @@ Profile net(int tensors = 161, std::int64_t elements = 158'000) {
   return profile;
 }
 
-// The mean of the last ten iterations.
-double iteration(const std::vector<double>& ends) {
-  return (ends.back() - ends[ends.size() - 11]) / 10;
-}
 double iteration(const Profile& profile, const Simulation& simulation) {
-  return iteration(simulate(profile, simulation));
+  return simulate(profile, simulation).mean_s();
 }
 
 // The ring by its formula, without latencies.
@@ -74,23 +71,22 @@ TEST_CASE("simulation: what hosts do takes time" * doctest::skip(!has_virtual_ti
   const double elements = 161 * 158'000;
   Simulation simulation{.algo = "d-sync", .workers = 4, .link = parse_link("10gbe")};
   const double without = iteration(net(), simulation);
-  simulation.host.update = 1e-9;
-  CHECK(iteration(net(), simulation) == doctest::Approx(without + 1e-9 * elements).epsilon(0.001));
-  simulation.host = {.check = 1e-9};
-  CHECK(iteration(net(), simulation) == doctest::Approx(without + 1e-9 * elements).epsilon(0.001));
+  const auto with = [&](const HostCost& host) {
+    return iteration(net(161, 158'000, host), simulation);
+  };
+  CHECK(with({.update = 1e-9}) == doctest::Approx(without + 1e-9 * elements).epsilon(0.001));
+  CHECK(with({.check = 1e-9}) == doctest::Approx(without + 1e-9 * elements).epsilon(0.001));
   // A rank adds three quarters of the gradient. It does so while its network card sends.
-  simulation.host = {.add = 1e-9};
-  CHECK(iteration(net(), simulation) == doctest::Approx(without).epsilon(0.001));
-  simulation.host = {.add = 1e-8};
+  CHECK(with({.add = 1e-9}) == doctest::Approx(without).epsilon(0.001));
   const double compute = kForward + kBackward, additions = 1e-8 * 0.75 * elements;
-  const double with_additions = iteration(net(), simulation);
+  const double with_additions = with({.add = 1e-8});
   CHECK(with_additions > compute + additions);
   CHECK(with_additions < without + additions);
 }
 
 TEST_CASE("simulation: every algorithm runs, twice in the same time, and hides what it can" *
           doctest::skip(!has_virtual_time())) {
-  const Profile profile = net(20, 100'000);
+  const Profile profile = net(20, 100'000, kHost);
   for (const StrategyInfo& algo : all_strategies())
     for (const std::string& compress : compressor_names()) {
       if (!algo.distributed() && compress != "none") continue;
@@ -99,12 +95,11 @@ TEST_CASE("simulation: every algorithm runs, twice in the same time, and hides w
       Simulation simulation{.algo = algo.name,
                             .compress = compress,
                             .workers = algo.distributed() ? 5 : 1,
-                            .link = parse_link("10gbe"),
-                            .host = kHost};
+                            .link = parse_link("10gbe")};
       if (algo.servers({}) > 0) simulation.options["--servers"] = 5;
-      const auto ends = simulate(profile, simulation);
-      CHECK(ends == simulate(profile, simulation));
-      const double seconds = iteration(ends);
+      const SimulatedRun run = simulate(profile, simulation);
+      CHECK(run.ends == simulate(profile, simulation).ends);
+      const double seconds = run.mean_s();
       CHECK(seconds >= kForward + kBackward);
       CHECK(seconds < kForward + kBackward + 0.04);
       if (algo.family != Family::synchronous || !algo.keeps_plan) continue;
@@ -129,7 +124,7 @@ TEST_CASE("simulation: servers share the work" * doctest::skip(!has_virtual_time
 TEST_CASE("simulation: one rank that stands for all takes the same time" *
           doctest::skip(!has_virtual_time())) {
   // Equal shares of whole blocks for every number of workers below.
-  const Profile profile = net(3, 64 * 2048);
+  const Profile profile = net(3, 64 * 2048, kHost);
   for (const char* algo : {"d-sync", "pipe-sgd", "local-sgd"})
     for (const std::string& compress : compressor_names())
       for (const int workers : {2, 4, 16, 64}) {
@@ -140,11 +135,10 @@ TEST_CASE("simulation: one rank that stands for all takes the same time" *
                               .compress = compress,
                               .workers = workers,
                               .link = parse_link("1gbe"),
-                              .host = kHost,
                               .iterations = 6};
-        const auto all = simulate(profile, simulation);
-        simulation.ranks = SimulatedRanks::one;
-        CHECK(simulate(profile, simulation) == all);
+        const auto all = simulate(profile, simulation).ends;
+        simulation.one_for_all = true;
+        CHECK(simulate(profile, simulation).ends == all);
       }
 }
 
@@ -154,7 +148,7 @@ TEST_CASE("simulation: one rank can stand for a thousand, if they are alike" *
                         .workers = 1024,
                         .link = parse_link("10gbe"),
                         .iterations = 12,
-                        .ranks = SimulatedRanks::one};
+                        .one_for_all = true};
   const double latencies = 2 * 1023 * (simulation.link.latency_s + kFrameBytes / 1.25e9);
   const double seconds = iteration(net(), simulation);
   const double expected = kForward + kBackward + ring(161 * 158'000 * 4.0, 1024);
