@@ -4,20 +4,16 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
-#include <sstream>
 #include <utility>
 
 #include "base/error.h"
-#include "data/files.h"
 #include "dist/compress/compressor.h"
-#include "train/files.h"
 #include "train/json_input.h"
+#include "train/words.h"
 
 namespace tandem {
 namespace {
 
-constexpr std::uint64_t kMostBytes = 64 << 20;
 constexpr const char* kFirstLine = "tandem profile 1";
 constexpr std::pair<const char*, double HostCost::*> kHostCosts[] = {
     {"check", &HostCost::check},
@@ -26,53 +22,6 @@ constexpr std::pair<const char*, double HostCost::*> kHostCosts[] = {
     {"add", &HostCost::add},
     {"copy", &HostCost::copy},
     {"update", &HostCost::update}};
-
-// The words of one line, taken from left to right.
-class Words {
- public:
-  explicit Words(const std::string& line) : words_(line) {}
-
-  std::string word(const char* what) {
-    std::string word;
-    if (!(words_ >> word)) throw UserError("{} is missing", what);
-    return word;
-  }
-  void expect(const std::string& wanted) {
-    if (const std::string found = word(wanted.c_str()); found != wanted)
-      throw UserError("{} is not {}", shown(found, 40), wanted);
-  }
-  double number(const char* what, double least, double most) {
-    const std::string text = word(what);
-    double value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size() ||
-        !(value >= least && value <= most))
-      throw UserError("{} must be a number from {} to {}, not {}", what, least, most,
-                      shown(text, 40));
-    return value;
-  }
-  std::int64_t whole(const char* what, std::int64_t most) {
-    const std::string text = word(what);
-    std::int64_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size() || value < 1 || value > most)
-      throw UserError("{} must be a whole number from 1 to {}, not {}", what, most,
-                      shown(text, 40));
-    return value;
-  }
-  std::string rest() {
-    std::string rest;
-    std::getline(words_ >> std::ws, rest);
-    return rest;
-  }
-  bool more() { return !(words_ >> std::ws).eof(); }
-  void end() {
-    if (more()) throw UserError("{} does not belong there", shown(rest(), 40));
-  }
-
- private:
-  std::istringstream words_;
-};
 
 constexpr double kMostMicroseconds = 1e12, kMostRelative = 1e6, kMostPerElement = 1;
 constexpr std::int64_t kMostElements = std::int64_t{1} << 36, kMostBatch = 1'000'000'000;
@@ -152,27 +101,10 @@ std::string to_text(const Profile& p) {
 }
 
 Profile read_profile(const std::filesystem::path& path) {
-  if (regular_file_bytes(path) > kMostBytes)
-    throw UserError("{}: a profile has at most {} bytes", path.string(), kMostBytes);
-  std::istringstream lines(read_file(path));
   Profile profile;
-  std::int64_t number = 0;
-  try {
-    for (std::string line; std::getline(lines, line);) {
-      ++number;
-      if (number == 1) {
-        if (line != kFirstLine) throw UserError("it does not begin with '{}'", kFirstLine);
-      } else if (!line.empty() && line[0] != '#') {
-        take_line(line, profile);
-      }
-    }
-    if (number == 0) throw UserError("the file is empty");
-    number = 0;
-    check(profile);
-  } catch (const UserError& e) {
-    throw UserError("{}{}: {}", path.string(), number > 0 ? fmt::format(", line {}", number) : "",
-                    e.what());
-  }
+  read_lines(
+      path, {.what = "a profile", .first_line = kFirstLine},
+      [&](const std::string& line) { take_line(line, profile); }, [&] { check(profile); });
   return profile;
 }
 
