@@ -347,6 +347,11 @@ endif
 data:
 	+@data/fetch
 
+# The nets that simulations know, as tables. A test compares them with the models.
+.PHONY: profiles
+profiles: $(BUILD)/net_tables
+	@$(BUILD)/net_tables --out profiles
+
 # Programs, headers, the library and its pkg-config file, for other programs to use.
 .PHONY: install uninstall
 install: all $(BUILD)/tandem.pc
@@ -386,6 +391,7 @@ help:
 	@echo "make bench-peers  time four workers on shaped network namespaces, compared with PyTorch's DDP over gloo (needs root)"
 	@echo "make bench-peers-gpu  time four workers on one GPU, compared with PyTorch's DDP over gloo"
 	@echo "make data         fetch MNIST, Fashion-MNIST, CIFAR-10 and CIFAR-100 into datasets/"
+	@echo "make profiles     write the nets that simulations know, as tables, into profiles/"
 	@echo "make deps         install missing libraries with apt"
 	@echo "make install      copy programs, headers, library and tandem.pc to PREFIX=/usr/local; make uninstall removes them"
 	@echo "make format       format the sources; make format-check only checks"

@@ -45,6 +45,12 @@ class AdaptiveAveragePool : public Layer {
   std::int64_t height_, width_;
 };
 
+// To one value per channel.
+class GlobalAveragePool : public Layer {
+ public:
+  Var forward(Tape& tape, const Var& x) override { return global_average_pool(tape, x); }
+};
+
 class ResponseNorm : public Layer {
  public:
   explicit ResponseNorm(const LocalResponseNorm& norm) : norm_(norm) {}

@@ -26,9 +26,9 @@ using namespace tandem::test;
 
 namespace {
 
-const std::set<std::string> kFolders = {"base",  "tensor", "autograd", "layers", "data",
-                                        "dist",  "train",  "speedup",  "apps",   "examples",
-                                        "tests", "docs",   "scripts"};
+const std::set<std::string> kFolders = {"base",  "tensor", "autograd", "layers",   "data",
+                                        "dist",  "train",  "speedup",  "apps",     "examples",
+                                        "tests", "docs",   "scripts",  "simulate", "profiles"};
 
 // Of MPI, Slurm, Google Benchmark and pkg-config, and names that stand for the reader's own.
 const std::set<std::string> kOthers = {"MPI_Init",           "openmpi", "iface", "srun", "--mpi",

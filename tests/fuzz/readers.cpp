@@ -16,6 +16,7 @@
 #include "data/mnist.h"
 #include "dist/schedule/merge.h"
 #include "dist/transport/link_speed.h"
+#include "simulate/net_table.h"
 #include "speedup/report.h"
 #include "speedup/results.h"
 #include "speedup/table.h"
@@ -25,6 +26,7 @@
 #include "train/option_table.h"
 #include "train/options.h"
 #include "train/plan_file.h"
+#include "train/profile_file.h"
 #include "train/safetensors.h"
 #include "train/summary.h"
 
@@ -243,6 +245,9 @@ const std::vector<Reader>& all_readers() {
       {"checkpoint", read_checkpoint, 4096, 1},
       {"manifest", [](const std::string& bytes) { to_json(manifest_from(bytes)); }, 4096, 1},
       {"plan", read_merge_plan, 4096, 1},
+      {"profile", [](const std::string& bytes) { to_text(read_profile(file_with(bytes))); }, 4096,
+       1},
+      {"net", [](const std::string& bytes) { to_text(read_net_table(file_with(bytes))); }, 4096, 1},
       {"results", read_comparison, 16384, 8},
       {"link", [](const std::string& bytes) { parse_link(bytes); }, 64, 1},
       {"value", read_value, 64, 1},
