@@ -66,6 +66,9 @@ void delete_phantom(void* memory) {
   const auto freed = a.sizes.extract(memory);
   require(!freed.empty(), "this phantom memory is not in use");
   a.free.emplace(freed.mapped(), memory);
+  if (!a.sizes.empty()) return;
+  a.free.clear();  // all of it: sizes that come later need not be those of before
+  a.used = 0;
 }
 
 bool is_phantom(const void* address) {
