@@ -12,6 +12,8 @@
 #include "speedup/report_style.h"
 #include "speedup/table.h"
 #include "speedup/timeline.h"
+#include "speedup/what_if.h"
+#include "speedup/what_if_style.h"
 #include "train/files.h"
 
 namespace tandem {
@@ -77,13 +79,13 @@ std::string of_setting(const std::string& setting) {
 
 // ---- parts of the page
 
-std::string introduction(const Results& r) {
+std::string introduction(const Results& r, bool has_what_if) {
   return fmt::format(
       R"(<header>
 <h1>Wall-clock speedup of Pipe-SGD: {0}</h1>
 <p>{0} ({1} parameters, {2}, {3}) is trained with {4}, {5} each, with batches of {6}. Every algorithm is timed {7} with {8}
 workers, link {9}. The report compares the time per iteration and the final accuracy.</p>
-<nav><a href="#speedup">Speedup</a><a href="#tables">Tables</a><a href="#figures">Figures</a><a href="#timelines">Timelines</a><a href="#reading">How to read this</a><a href="#environment">Environment</a></nav>
+<nav><a href="#speedup">Speedup</a><a href="#tables">Tables</a>{10}<a href="#figures">Figures</a><a href="#timelines">Timelines</a><a href="#reading">How to read this</a><a href="#environment">Environment</a></nav>
 </header>
 )",
       escaped(r.net), grouped(r.parameters), to_string(r.device), to_string(r.precision),
@@ -91,10 +93,11 @@ workers, link {9}. The report compares the time per iteration and the final accu
              [](const Cell& cell) {
                return fmt::format("<span class=\"name\">{}</span>", escaped(cell.name));
              }),
-      counted(r.iterations, "iteration"), r.batch,
+      counted(r.iterations, "iteration"), batch_text(r),
       r.repeats == 1 ? "once" : fmt::format("{} times", r.repeats),
       listed(r, [](const Cell& cell) { return std::to_string(cell.workers); }),
-      listed(r, [](const Cell& cell) { return escaped(cell.link); }));
+      listed(r, [](const Cell& cell) { return escaped(cell.link); }),
+      has_what_if ? "<a href=\"#what-if\">What if?</a>" : "");
 }
 
 std::string speedup_summary(const Results& results, const std::vector<Group>& groups) {
@@ -324,25 +327,28 @@ std::string environment(const Results& r) {
 
 std::string report_html(const Results& results, const fs::path& figures_folder) {
   const std::vector<Group> groups = results.settings();
+  const std::string what_if = what_if_html(results);
+  const bool has_what_if = !what_if.empty();
   return fmt::format(R"(<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Speedup of Pipe-SGD: {}</title>
-<style>{}</style>
+<style>{}{}</style>
 </head>
 <body>
 {}<main>
-{}{}{}{}{}{}{}</main>
-<script>{}</script>
+{}{}{}{}{}{}{}{}</main>
+<script>{}{}</script>
 </body>
 </html>
 )",
-                     escaped(results.net), kReportStyle, introduction(results),
-                     speedup_summary(results, groups), chooser(groups), tables(results, groups),
+                     escaped(results.net), kReportStyle, has_what_if ? kWhatIfStyle : "",
+                     introduction(results, has_what_if), speedup_summary(results, groups),
+                     chooser(groups), tables(results, groups), what_if,
                      figures(results, figures_folder), timelines(groups), reading(results),
-                     environment(results), kReportScript);
+                     environment(results), kReportScript, has_what_if ? kWhatIfScript : "");
 }
 
 }  // namespace tandem

@@ -79,6 +79,8 @@ constexpr std::tuple kPlan(field("bench", &Results::bench), field("net", &Result
                            field("parameters", &Results::parameters), field("seed", &Results::seed),
                            field("target_accuracy", &Results::target_accuracy),
                            field("optimum", &Results::optimum));
+// Stored only if it is set: most files do not have it.
+constexpr const char* kBatchPerWorker = "batch_per_worker";
 constexpr std::tuple kEnvironment(
     field("tandem", &Environment::tandem), field("processor", &Environment::processor),
     field("cores", &Environment::cores), field("memory", &Environment::memory),
@@ -257,6 +259,7 @@ Results results_from(const Parsed& json) {
     throw UserError("its format is {}, not {}", shown_value(json.at("format")), kFormat);
   Results r;
   read(kPlan, json, r);
+  if (json.contains(kBatchPerWorker)) read_value(json.at(kBatchPerWorker), r.batch_per_worker);
   read(kEnvironment, json.at("environment"), r.environment);
   for (const Parsed& cell : json.at("cells")) r.cells.push_back(cell_from(cell));
   return r;
@@ -318,6 +321,11 @@ double Cell::reached() const {
   double most = 0;
   for (std::size_t i = 0; i < curve.size(); ++i) most = std::max(most, lasting(curve, i));
   return most;
+}
+
+double Results::samples(int workers) const {
+  return batch_per_worker > 0 ? static_cast<double>(batch_per_worker) * workers
+                              : static_cast<double>(batch);
 }
 
 std::vector<std::span<const Cell>> Results::settings() const {
@@ -383,6 +391,7 @@ std::string valid_text(const std::string& text) {
 std::string to_json(const Results& r) {
   Json json = {{"format", kFormat}};
   write(kPlan, r, json);
+  if (r.batch_per_worker > 0) json[kBatchPerWorker] = r.batch_per_worker;
   write(kEnvironment, r.environment, json["environment"]);
   json["cells"] = Json::array();
   for (const Cell& cell : r.cells) json["cells"].push_back(json_of(r, cell));

@@ -111,6 +111,7 @@ struct Results {
   Precision precision = Precision::fp32;
   std::string options;  // passed to the program in addition
   std::int64_t batch = 0;
+  std::int64_t batch_per_worker = 0;  // samples of a worker; 0: the batch is divided among them
   std::int64_t iterations = 0, timed = 0;  // of a run, and of a timed run over a link
   std::int64_t repeats = 0, tests = 0, parameters = 0;
   std::uint64_t seed = 0;
@@ -119,6 +120,8 @@ struct Results {
   Environment environment;
   std::vector<Cell> cells;  // by workers, then link, then algorithm
 
+  // Of an iteration of so many workers, all together.
+  double samples(int workers) const;
   // Whether only some of a run's iterations are timed, and the times of whole runs are computed
   // from them.
   bool extrapolates() const { return timed < iterations; }

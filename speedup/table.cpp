@@ -7,6 +7,11 @@
 
 namespace tandem {
 
+std::string batch_text(const Results& r) {
+  return r.batch_per_worker > 0 ? fmt::format("{} per worker", r.batch_per_worker)
+                                : std::to_string(r.batch);
+}
+
 std::string ms_text(double ms) { return fmt::format("{:.2f}", ms); }
 
 std::string times_text(const std::optional<double>& speedup) {
@@ -73,7 +78,7 @@ std::string missing(const Cell& cell) {
 std::string what(const Results& r) {
   return fmt::format(
       "{}{}, batch {}, {} iterations each from seed {}{}, {} repeat{}; {}{}, ranks over {}", r.net,
-      r.data.empty() ? "" : " on " + r.data, r.batch, r.iterations, r.seed,
+      r.data.empty() ? "" : " on " + r.data, batch_text(r), r.iterations, r.seed,
       r.extrapolates() ? fmt::format(", {} of them timed", r.timed) : "", r.repeats,
       r.repeats == 1 ? "" : "s", to_string(r.device),
       r.device == DeviceKind::cuda ? fmt::format(" {}", to_string(r.precision)) : "",

@@ -29,6 +29,7 @@ std::vector<Column> columns_of(const Results& results);
 // The algorithm's name, with the star if the measurement was disturbed.
 std::string marked_name(const Cell& cell, const char* star = "*");
 
+std::string batch_text(const Results& results);                // "100", "32 per worker"
 std::string ms_text(double ms);                                // "35.44"
 std::string times_text(const std::optional<double>& speedup);  // "2.49×"
 std::string percent_text(double share);                        // "96.36%"

@@ -18,6 +18,7 @@
 #include "speedup/palette.h"
 #include "speedup/table.h"
 #include "speedup/timeline.h"
+#include "tests/speedup/browser.h"
 #include "tests/support.h"
 #include "train/files.h"
 
@@ -89,10 +90,6 @@ Results example_results() {
   failed = {.name = failed.name, .workers = failed.workers, .link = failed.link};
   failed.failure = "rank 1 said <no> & \"went\"";
   return results;
-}
-
-bool in_path(const std::string& program) {
-  return Process({"sh", "-c", "command -v " + program}).wait().status == 0;
 }
 
 std::size_t count(const std::string& text, const std::string& what) {
@@ -328,10 +325,7 @@ TEST_CASE("report: figures are drawn and a browser shows them") {
   CHECK(count(html, "<?xml") == 0);
   CHECK(count(html, "id=\"accuracy_canvas\"") == 1);
 
-  std::string browser;
-  for (const char* name : {"chromium", "chromium-browser", "google-chrome"})
-    if (browser.empty() && in_path(name)) browser = name;
-  if (browser.empty()) {
+  if (browser().empty()) {
     MESSAGE("Chromium is not installed: the report is not opened");
     return;
   }
@@ -348,13 +342,7 @@ TEST_CASE("report: figures are drawn and a browser shows them") {
       (root.scrollWidth > root.clientWidth ? "too wide" : "fits");
 });</script>)");
   write_file(out / "page.html", page);
-  const auto result =
-      Process({browser, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr",
-               "--v=0", "--virtual-time-budget=2000", "--window-size=500,900",
-               "--user-data-dir=" + (folder / "profile").string(),
-               "--screenshot=" + (folder / "page.png").string(), "--dump-dom",
-               "file://" + (out / "page.html").string()})
-          .wait();
+  const ProgramResult result = browse(out / "page.html");
   CAPTURE(result.err);
   CHECK(result.status == 0);
   // Of the first setting, in which one cell failed: two figures, the timelines and all on one
@@ -362,7 +350,6 @@ TEST_CASE("report: figures are drawn and a browser shows them") {
   const std::string figures = fmt::format("{} figures", 2 + all_algorithms().size() - 1 + 1 + 2);
   CHECK(count(result.out, "data-seen=\"" + figures + ", 2 images, fits\"") == 1);
   CHECK(count(result.err, "CONSOLE") == 0);
-  CHECK(fs::exists(folder / "page.png"));
 }
 
 TEST_CASE("palette: rows that every table has differ in colour, and other algorithms from them") {

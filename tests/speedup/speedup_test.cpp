@@ -190,6 +190,17 @@ TEST_CASE("speedup: results are read as they were written") {
   CHECK(read.cells[0].seconds_to(0.75) == 1.0);
   CHECK_FALSE(read.cells[0].seconds_to(0.95));
 
+  // Most files do not have this field.
+  CHECK(to_json(r).find("batch_per_worker") == std::string::npos);
+  CHECK(read.batch_per_worker == 0);
+  r.batch_per_worker = 32;
+  write_file(path, to_json(r));
+  CHECK(read_results(path).batch_per_worker == 32);
+  CHECK(r.samples(4) == 128);
+  CHECK(to_text(r).find("batch 32 per worker,") != std::string::npos);
+  r.batch_per_worker = 0;
+  CHECK(r.samples(4) == static_cast<double>(r.batch));
+
   r.device = DeviceKind::cuda;
   r.precision = Precision::bf16;
   std::string json = to_json(r);
