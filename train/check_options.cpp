@@ -74,6 +74,10 @@ TrainOptions check_options(TrainOptions o) {
   check_algo_options(o);
   if (o.device == DeviceKind::cpu && o.precision != Precision::fp32)
     throw UserError("--precision {} needs --device cuda", to_string(o.precision));
+  if (!o.profile.empty() && o.device != DeviceKind::cpu)
+    throw UserError("--profile needs --device cpu: it cannot see when a GPU finishes a parameter");
+  if (!o.profile.empty() && o.epochs == 0 && o.iterations == 0)
+    throw UserError("--profile needs iterations to time; --epochs 0 has none");
   if (!o.plan.empty() && !strategy_named(o.algo).keeps_plan)
     throw UserError("--plan has no effect with --algo {}", o.algo);
   if (o.resume == kResumeAuto && o.checkpoint.empty())

@@ -121,6 +121,7 @@ std::vector<OptionRow> make_table() {
       {.name = "--csv", .member = &O::csv, .ranks = kDiffer},
       {.name = "--summary", .member = &O::summary, .ranks = kDiffer},
       {.name = "--trace", .member = &O::trace, .ranks = kDiffer},
+      {.name = "--profile", .member = &O::profile, .ranks = kDiffer},
       {.name = "--plan", .member = &O::plan, .ranks = kDiffer},
       {.name = "--checkpoint", .member = &O::checkpoint, .unset = "", .may_change = true},
       {.name = "--checkpoint-every",

@@ -203,6 +203,9 @@ void add_options(CLI::App& app, const AppHelp& about, TrainOptions& o) {
   files("--trace", "FILE",
         "Write the timeline of all threads (Chrome's format;\n"
         "open it with ui.perfetto.dev)");
+  files("--profile", "FILE",
+        "Write what build/simulate reads: the sizes and times of\n"
+        "all parameters, and what communication costs the host");
   files("--plan", "FILE", plan_help().c_str());
   files("--checkpoint", "DIR",
         "Regularly save all that is needed to continue the run\n"
@@ -255,8 +258,9 @@ void check_use(const TrainOptions& o, const CLI::App& app) {
   for (const char* option : {"--checkpoint-every", "--checkpoint-seconds", "--keep", "--mtbf"})
     if (given(option) && o.checkpoint.empty())
       throw UserError("{} has no effect without --checkpoint", option);
-  for (const char* option : {"--epochs", "--iterations", "--save", "--metrics", "--csv",
-                             "--summary", "--trace", "--timeline", "--checkpoint", "--resume"})
+  for (const char* option :
+       {"--epochs", "--iterations", "--save", "--metrics", "--csv", "--summary", "--trace",
+        "--profile", "--timeline", "--checkpoint", "--resume"})
     if (given(option) && !o.predict.empty())
       throw UserError("{} has no effect with --predict", option);
   if (o.json && o.predict.empty()) throw UserError("--json has no effect without --predict");

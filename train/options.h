@@ -71,7 +71,7 @@ struct TrainOptions {
 
   // Files
   std::string data;  // empty: the application's default
-  std::string load, save, metrics, csv, summary, trace;
+  std::string load, save, metrics, csv, summary, trace, profile;
   std::vector<std::string> predict;  // image files; not empty: nothing is trained or tested
   bool json = false;                 // for predict
   std::string plan;  // read if it exists, else written; for algorithms that plan by measurement

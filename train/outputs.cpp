@@ -12,6 +12,7 @@
 #include "train/checkpoint.h"
 #include "train/files.h"
 #include "train/plan_file.h"
+#include "train/profile_file.h"
 #include "train/timeline.h"
 #include "train/weights.h"
 
@@ -20,12 +21,13 @@ namespace {
 
 using File = std::pair<const char*, std::string>;  // the option and its value
 
-std::array<File, 6> outputs_of(const TrainOptions& o) {
+std::array<File, 7> outputs_of(const TrainOptions& o) {
   return {{{"--save", o.save},
            {"--metrics", o.metrics},
            {"--csv", o.csv},
            {"--summary", o.summary},
            {"--trace", o.trace},
+           {"--profile", o.profile},
            {"--plan", reads_plan(o) ? "" : o.plan}}};
 }
 
@@ -166,6 +168,14 @@ void Outputs::finish(const Summary& summary, const ParameterSet& weights) {
   write("--save", o_.save, [&] { save_weights(o_.save, weights); });
   write("--summary", o_.summary, [&] { write_file(o_.summary, to_json(summary)); });
   write("--trace", o_.trace, [&] { write_file(o_.trace, to_chrome_trace(summary)); });
+  // A run that was interrupted so early has not failed.
+  if (summary.profile.tensors.empty() && summary.stopped_by != 0 && !o_.profile.empty())
+    say("profile: not written, because no iteration was timed\n");
+  else
+    write("--profile", o_.profile, [&] {
+      if (summary.profile.tensors.empty()) throw SystemError("no iteration was timed");
+      write_file(o_.profile, to_text(summary.profile));
+    });
   say(to_text(summary));
   if (o_.timeline)
     say(timeline_text(summary.ranks[0], summary.starts.back() + summary.cold, summary.mean_ms(),

@@ -1,6 +1,6 @@
 // All that a run writes, on its first rank: text for a person, --metrics, --csv and --plan during
-// training, and --save, --summary and --trace at the end. If one output fails, training and the
-// other outputs go on.
+// training, and --save, --summary, --trace and --profile at the end. If one output fails, training
+// and the other outputs go on.
 #pragma once
 
 #include <cstdint>

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/thread_pool.h"
+#include "dist/compress/measured.h"
 #include "dist/launch.h"
 #include "dist/strategies.h"
 #include "train/agreement.h"
@@ -73,16 +74,19 @@ int run_server(const Task& task, const DataSplit& data, const TrainOptions& o,
   calibrate_all(communication, o, length, compressor);
   Coordination coordination(coordinated_run(task.app, made_for, o, length), o, communication,
                             replica->device());
-  Serving serving{.server = communication.call([&] {
-                    return strategy_named(o.algo).make_server({.parameters = replica->parameters(),
-                                                               .optimizer = replica->optimizer(),
-                                                               .spans = communication.spans(),
-                                                               .communication = communication,
-                                                               .compressor = compressor,
-                                                               .workers = o.workers,
-                                                               .options = o.algo_options});
-                  }),
-                  .communication = communication};
+  std::optional<MeasuredCompressor> measured;
+  if (!o.profile.empty()) measured.emplace(compressor);
+  Serving serving{
+      .server = communication.call([&] {
+        return strategy_named(o.algo).make_server({.parameters = replica->parameters(),
+                                                   .optimizer = replica->optimizer(),
+                                                   .spans = communication.spans(),
+                                                   .communication = communication,
+                                                   .compressor = measured ? *measured : compressor,
+                                                   .workers = o.workers,
+                                                   .options = o.algo_options});
+      }),
+      .communication = communication};
   load(communication, resumed, serving);
   int stopped = 0;
   try {
@@ -91,7 +95,11 @@ int run_server(const Task& task, const DataSplit& data, const TrainOptions& o,
     communication.stop(e.what());  // pending communication uses the coordination
     throw;
   }
-  gather_reports(communication, {.server = true, .bytes_sent = serving.sent_before}, Spans());
+  gather_reports(communication,
+                 {.server = true,
+                  .bytes_sent = serving.sent_before,
+                  .host = measured ? measured->work() : HostWork()},
+                 Spans());
   return stopped;
 }
 

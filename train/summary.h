@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "dist/strategy.h"
 #include "dist/timing/model.h"
+#include "dist/timing/profile.h"
 #include "dist/timing/rank_report.h"
 #include "train/coordination.h"
 #include "train/options.h"
@@ -42,6 +43,7 @@ struct Summary {
   std::string weights_hash;
   Coordination::Account checkpoints;
   double checkpoint_pause_s = 0;  // how long training waited for all checkpoints
+  Profile profile;                // with --profile; no tensors if no iteration was timed
   std::set<std::string> skipped;  // broken images that any worker has left out
 
   // What a run that continues from a checkpoint must know of its iterations before.

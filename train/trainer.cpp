@@ -22,6 +22,7 @@
 #include "train/outputs.h"
 #include "train/plan_file.h"
 #include "train/prediction.h"
+#include "train/profiler.h"
 #include "train/progress.h"
 #include "train/resume.h"
 #include "train/run_ahead.h"
@@ -269,9 +270,8 @@ void run_worker(const Task& task, const DataSplit& data, const TrainOptions& o,
   summary.gradient_count = worker->parameters().gradients().count();
   summary.warmup = length.warmup;
   summary.cold = length.cold;
-  if (first) {
-    outputs->say(what_runs(summary, task.net.empty() ? task.app : task.net, data, length.done));
-  }
+  const std::string& net = task.net.empty() ? task.app : task.net;
+  if (first) outputs->say(what_runs(summary, net, data, length.done));
   summary.network = calibrate_all(communication, o, length, compressor);
 
   Coordination coordination(coordinated_run(task.app, made_for, o, length), o, communication,
@@ -295,10 +295,13 @@ void run_worker(const Task& task, const DataSplit& data, const TrainOptions& o,
     throw Diverged("training diverged: {} is no longer finite; try a lower --lr", broken);
 
   summary.skipped = gather_skipped(communication, o.workers, data);
-  summary.ranks = gather_reports(communication, {.bytes_sent = sent_before}, worker->spans());
+  RankReport report{.bytes_sent = sent_before};
+  worker->report(report);
+  summary.ranks = gather_reports(communication, std::move(report), worker->spans());
   if (!first) return;
   summary.weights_hash = weights_hash(worker->parameters());
   summary.checkpoints = coordination.account();
+  if (!o.profile.empty()) summary.profile = profile_of(summary, net, worker->parameters());
   outputs->finish(summary, worker->parameters());
 }
 

@@ -10,21 +10,25 @@ namespace tandem {
 Worker::Worker(const Task& task, const DataSplit& data, const TrainOptions& o, const Length& length,
                const Compressor& compressor, Communication& communication, const MergePlan* plan)
     : options_(o),
+      first_timed_(length.cold_until() + 1),
       rank_(communication.transport().rank()),
       replica_(task, data, o, make_device(o, rank_)),
       input_(replica_.device(), activation_dtype(o.precision), data.normalisation),
+      measured_(o.profile.empty() ? nullptr : std::make_unique<MeasuredCompressor>(compressor)),
       strategy_(make_strategy(o.algo, {.parameters = replica_.parameters(),
                                        .optimizer = replica_.optimizer(),
                                        .spans = spans_,
                                        .communication = communication,
-                                       .compressor = compressor,
+                                       .compressor = measured_ ? *measured_ : compressor,
                                        .workers = o.workers,
                                        .options = o.algo_options,
                                        .warmup_iterations = length.warmup,
                                        .plan = plan})),
+      profiler_(o.profile.empty() ? nullptr : std::make_unique<Profiler>(*strategy_)),
       steps_(
           o.device == DeviceKind::cuda && o.graphs == Switch::on,
-          [this](const Batch& b) { return forward(b); }, *strategy_, replica_.parameters(), tape_,
+          [this](const Batch& b) { return forward(b); },
+          profiler_ ? static_cast<Hooks&>(*profiler_) : *strategy_, replica_.parameters(), tape_,
           spans_) {
   if (length.iterations > 0)
     data_.emplace(data.train, data.normalisation, host_of(replica_.device()),
@@ -37,13 +41,17 @@ Worker::Worker(const Task& task, const DataSplit& data, const TrainOptions& o, c
                                 .bytes = !replica_.device().is_cpu(),
                                 .first = length.done,
                                 .threads = std::max(1, data.loader_threads / o.workers)});
-  spans_.count_from(length.cold_until() + 1);
+  spans_.count_from(first_timed_);
   if (o.keeps_spans()) spans_.keep_all();
 }
 
 void Worker::begin(std::int64_t t, bool resumes) {
   if (resumes && !replica_.device().is_cpu()) spans_.follow(replica_.device().queue());
   spans_.set_iteration(t);
+  if (profiler_ && t == first_timed_) {  // nothing is communicated at this time
+    profiler_->restart();
+    measured_->restart();
+  }
   random_ = Random(options_.seed, Purpose::dropout)
                 .split(static_cast<std::uint64_t>(t))
                 .split(static_cast<std::uint64_t>(rank_));
@@ -54,12 +62,18 @@ Batch Worker::next_batch() {
     const Spans::Scope span(spans_, SpanKind::data);
     return data_->next();
   };
-  return input_.bring(load());
+  if (profiler_) profiler_->begin_iteration();
+  const Batch batch = input_.bring(load());
+  if (profiler_) profiler_->pause();
+  return batch;
 }
 
 Tensor Worker::forward_and_backward(const Batch& batch) {
+  if (profiler_) profiler_->resume();
   replica_.device().queue().begin_step(random_);
-  return steps_.run(batch);
+  const Tensor loss = steps_.run(batch);
+  if (profiler_) profiler_->end_iteration();
+  return loss;
 }
 
 Var Worker::forward(const Batch& batch) {
@@ -67,8 +81,16 @@ Var Worker::forward(const Batch& batch) {
   const bool local = strategy_->gradient_scale() == GradientScale::local_batch;
   const std::int64_t scale = local ? batch.labels.count() : options_.batch;
   loss_share_ = static_cast<double>(scale) / static_cast<double>(options_.batch);
-  return replica_.model().loss(tape_, Var{batch.images}, batch.labels,
-                               {.smoothing = options_.label_smoothing, .batch = scale});
+  const Var loss = replica_.model().loss(tape_, Var{batch.images}, batch.labels,
+                                         {.smoothing = options_.label_smoothing, .batch = scale});
+  if (profiler_) profiler_->end_forward();
+  return loss;
+}
+
+void Worker::report(RankReport& report) const {
+  if (!profiler_) return;
+  report.computing_by_tensor = profiler_->measured();
+  report.host = measured_->work();
 }
 
 void Worker::visit(State& state) {

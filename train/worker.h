@@ -10,9 +10,11 @@
 #include "data/loader.h"
 #include "dist/communication.h"
 #include "dist/compress/compressor.h"
+#include "dist/compress/measured.h"
 #include "dist/strategy.h"
 #include "train/input.h"
 #include "train/length.h"
+#include "train/profiler.h"
 #include "train/replica.h"
 #include "train/step_runner.h"
 
@@ -47,6 +49,9 @@ class Worker {
   // What the worker must remember between two iterations (tensor/state.h).
   void visit(State& state);
 
+  // What --profile has measured.
+  void report(RankReport& report) const;
+
   // Throws Diverged because the loss of this iteration is not finite. Names a parameter whose
   // gradient is not finite, if there is one.
   [[noreturn]] void report_divergence(std::int64_t iteration, double loss);
@@ -57,12 +62,15 @@ class Worker {
   Var forward(const Batch& batch);
 
   const TrainOptions& options_;
+  std::int64_t first_timed_;  // iteration
   int rank_;
   Replica replica_;
   Input input_;
   std::optional<Loader> data_;  // none if nothing is trained
   Spans spans_;
+  std::unique_ptr<MeasuredCompressor> measured_;  // null without --profile
   std::unique_ptr<Strategy> strategy_;
+  std::unique_ptr<Profiler> profiler_;  // of the strategy; null without --profile
   Tape tape_;
   Random random_;  // reseeded every iteration
   double loss_share_ = 1;

@@ -48,6 +48,10 @@ void for_each_field(Report& r, Visit&& visit) {
   visit(r.communication_s);
   visit(r.compute_spans);
   visit(r.communication_spans);
+  visit(r.computing_by_tensor.tensors);
+  visit(r.computing_by_tensor.mean_s);
+  visit(r.computing_by_tensor.iterations_s);
+  visit(r.host);
 }
 
 }  // namespace

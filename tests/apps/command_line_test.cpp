@@ -66,6 +66,8 @@ TEST_CASE("command line: an invalid value is refused with the option's name") {
                                     {"--stall-timeout", "0"},
                                     {"--stall-timeout", "1e10"},
                                     {"--trace", "/no/such/folder/file"},
+                                    {"--profile", "/no/such/folder/file"},
+                                    {"--profile", ""},
                                     {"--slice", "0"},
                                     {"--bucket-mb", "0"},
                                     {"--plan", ""},
@@ -184,7 +186,7 @@ TEST_CASE("command line: --help explains every option and ends with status 0") {
                              "--device",       "--metrics", "--summary",
                              "--save",         "--load",    "--quiet",
                              "--precision",    "--graphs",  "--deterministic",
-                             "--verify-every", "--period"})
+                             "--verify-every", "--period",  "--profile"})
     CHECK(r.out.find(option) != std::string::npos);
 }
 
@@ -304,7 +306,7 @@ TEST_CASE("command line: files are compared, not their names") {
   REQUIRE(run_program("mnist_mlp", save).status == 0);
   const std::string bytes = read_bytes(weights);
   const std::string other = folder.path().string() + "/./weights";
-  for (const char* option : {"--summary", "--metrics", "--csv", "--trace"}) {
+  for (const char* option : {"--summary", "--metrics", "--csv", "--trace", "--profile"}) {
     CHECK(refusal({"--data", digits, "--save", weights, option, other})
               .find("would write to the same file") != std::string::npos);
     CHECK(refusal({"--data", digits, "--load", weights, option, other})
@@ -362,6 +364,7 @@ TEST_CASE("command line: - is standard output, and progress then goes to stderr"
   CHECK(std::count(metrics.begin(), metrics.end(), '\n') == 3);
   CHECK(nlohmann::json::parse(metrics.substr(0, metrics.find('\n')))["iteration"] == 1);
   CHECK(nlohmann::json::parse(run({"--trace", "-"}).out).contains("traceEvents"));
+  CHECK(run({"--profile", "-"}).out.starts_with("tandem profile 1\nnet mnist_mlp\n"));
   write_bytes(folder / "weights", run({"--save", "-"}).out);
   CHECK(tandem::read_safetensors(folder / "weights").size() == 6);
   CHECK_FALSE(std::filesystem::exists("-"));
@@ -372,11 +375,9 @@ TEST_CASE("command line: - is standard output, and progress then goes to stderr"
 TEST_CASE("command line: an output that fails is reported, and the others are written") {
   const TemporaryFolder folder;
   const std::string digits = few_digits(folder.path());
-  const Words outputs[] = {{"--save", folder / "save"},
-                           {"--metrics", folder / "metrics"},
-                           {"--csv", folder / "csv"},
-                           {"--summary", folder / "summary"},
-                           {"--trace", folder / "trace"}};
+  const Words outputs[] = {{"--save", folder / "save"},   {"--metrics", folder / "metrics"},
+                           {"--csv", folder / "csv"},     {"--summary", folder / "summary"},
+                           {"--trace", folder / "trace"}, {"--profile", folder / "profile"}};
   for (const Words& full : outputs) {
     CAPTURE(full[0]);
     Words words = {"--data", digits, "--iterations", "2", "--test-every", "1"};

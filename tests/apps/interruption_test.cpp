@@ -104,7 +104,7 @@ TEST_CASE("interruption: Ctrl-C and SIGTERM save all, and the run continues to t
 TEST_CASE("interruption: without --checkpoint the run ends with its results, too") {
   const TemporaryFolder folder;
   Process process(program({"--data", "synthetic", "--threads", "1", "--iterations", "1000000",
-                           "--summary", folder / "summary.json"}));
+                           "--summary", folder / "summary.json", "--profile", folder / "p"}));
   wait_until([&] { return process.out_so_far().find("model: ") != std::string::npos; });
   REQUIRE(::kill(process.pid(), SIGTERM) == 0);
   const ProgramResult r = process.wait();
@@ -114,6 +114,10 @@ TEST_CASE("interruption: without --checkpoint the run ends with its results, too
   const auto summary = nlohmann::json::parse(read_bytes(folder / "summary.json"));
   CHECK(summary["test_accuracy"].is_null());
   CHECK(summary["iterations"] > 0);
+  const bool timed = summary["iteration_ms"]["timed"] > 0;
+  CHECK(std::filesystem::exists(folder / "p") == timed);
+  CHECK((r.out.find("profile: not written, because no iteration was timed\n") != r.out.npos) ==
+        !timed);
 }
 
 TEST_CASE("interruption: mpiexec passes the signal on, and all ranks save" *

@@ -14,6 +14,7 @@
 #include "tests/apps/mpiexec.h"
 #include "tests/data/idx_files.h"
 #include "tests/support.h"
+#include "train/profile_file.h"
 
 using namespace tandem;
 using namespace tandem::test;
@@ -182,6 +183,26 @@ TEST_CASE("mpi: processes give the same bits as threads" * doctest::skip(!kHasMp
   CHECK(processes(3, how + Words{"--algo", "pipe-sgd", "--link", "10gbit/20us"}) == pipe);
   const Words local = how + Words{"--algo", "local-sgd", "--period", "3", "--test-every", "2"};
   CHECK(processes(3, local) == threads(local));
+}
+
+TEST_CASE("mpi: rank 0 writes a profile of all ranks" * doctest::skip(!kHasMpi)) {
+  const TemporaryFolder folder;
+  write_mnist(folder.path(), 200, 10);
+  const Words common = {"--data",    folder.path(), "--iterations", "12",     "--batch", "10",
+                        "--threads", "1",           "--quiet",      "--algo", "ps-sync"};
+  const std::string file = folder / "profile";
+  const Words with = common + Words{"--profile", file};
+  const ProgramResult all = run_mpi(4, "mnist_mlp", with);
+  CAPTURE(all.err);
+  CHECK(all.status == 0);
+  const Profile p = read_profile(file);
+  CHECK(p.tensors.size() == 6);
+  CHECK(p.spread.size() == 3 * 6);  // three workers, and half of the iterations
+  CHECK(p.host.at("none").update > 0);
+
+  // The others need not have the option.
+  CHECK(run_mpi({{"mnist_mlp", with}, {"mnist_mlp", common}, {"mnist_mlp", common}}).status == 0);
+  CHECK(read_profile(file).spread.size() == 6);
 }
 
 TEST_CASE("mpi: ranks that disagree do not train" * doctest::skip(!kHasMpi)) {
