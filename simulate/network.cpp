@@ -180,6 +180,7 @@ class SimulatedTransport : public Transport {
   std::vector<Sign> signs(Clock::time_point) const override {
     std::vector<Sign> all;
     for (const auto& rank : network_.ranks_) all.push_back(rank->sign);
+    all.resize(static_cast<std::size_t>(size()), {Sign::State::busy});  // those it stands for
     return all;
   }
   Clock::duration answer_time() const override { return 2 * slice(); }
