@@ -1,5 +1,7 @@
 #include "train/command_line.h"
 
+#include <fmt/ranges.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <numeric>
@@ -10,7 +12,10 @@
 #include <vector>
 
 #include "base/error.h"
+#include "dist/strategies.h"
 #include "dist/transport/mpi_launch.h"
+#include "train/option_table.h"
+#include "train/validators.h"
 #include "train/version.h"
 
 namespace tandem {
@@ -113,6 +118,20 @@ std::string wrapped(const std::string& text) {
     lines += word;
   }
   return lines;
+}
+
+CLI::Option* add_strategy_option(CLI::App& app, const char* group, const StrategyOption& option,
+                                 StrategyOptions& values) {
+  std::int64_t& value = values.try_emplace(option.name, option.value).first->second;
+  return app
+      .add_option_function<std::string>(
+          option.name, [&](const std::string& text) { value = option.value_of(text); },
+          wrapped(
+              fmt::format("{}: {}", fmt::join(strategies_with(option.name), ", "), option.help)))
+      ->default_str(option.text(option.value))
+      ->type_name(option.value_name)
+      ->group(group)
+      ->transform(validator(rule_of(option)));
 }
 
 }  // namespace tandem

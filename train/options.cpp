@@ -64,18 +64,6 @@ std::string plan_help() {
       fmt::join(names, ", ")));
 }
 
-void add_strategy_option(CLI::App& app, const char* group, const StrategyOption& option,
-                         StrategyOptions& values) {
-  std::int64_t& value = values.try_emplace(option.name, option.value).first->second;
-  app.add_option_function<std::string>(
-         option.name, [&](const std::string& text) { value = option.value_of(text); },
-         wrapped(fmt::format("{}: {}", fmt::join(strategies_with(option.name), ", "), option.help)))
-      ->default_str(option.text(option.value))
-      ->type_name(option.value_name)
-      ->group(group)
-      ->transform(validator(rule_of(option)));
-}
-
 // The options under one heading of --help.
 class Group {
  public:

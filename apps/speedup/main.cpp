@@ -18,15 +18,12 @@
 #include "dist/transport/link_speed.h"
 #include "dist/transport/mpi_launch.h"
 #include "speedup/environment.h"
-#include "speedup/figures.h"
+#include "speedup/folder.h"
 #include "speedup/plan.h"
-#include "speedup/report.h"
 #include "speedup/table.h"
 #include "train/app.h"
 #include "train/command_line.h"
 #include "train/console.h"
-#include "train/file_lock.h"
-#include "train/files.h"
 #include "train/json_input.h"
 #include "train/reporting.h"
 #include "train/validators.h"
@@ -193,26 +190,11 @@ bool parse(int argc, char** argv, Options& o) {
   return true;
 }
 
-// Only one comparison at a time may write to a folder. The lock is held while its file is open.
-void take_folder(const fs::path& out, std::optional<LockFile>& lock) {
-  std::error_code failure;
-  fs::create_directories(out, failure);
-  if (failure) throw UserError("--out: cannot create {}: {}", out.string(), failure.message());
-  check_writable("--out", out / "results.json");
-  lock.emplace(out / ".lock");
-  if (lock->is_held_elsewhere())
-    throw UserError(
-        "--out: another speedup is writing to {}; wait until it ends, or choose another "
-        "folder",
-        out.string());
-}
-
 // Keeps finished cells, so that nothing is run twice.
-Results begin(const Options& o) {
-  const fs::path file = o.out / "results.json";
-  if (o.again || !fs::exists(file) || fs::file_size(file) == 0) return o.plan.begin();
+Results begin(const Options& o, const ResultsFolder& folder) {
+  if (o.again || !folder.holds_results()) return o.plan.begin();
   try {
-    return o.plan.resume(read_results(file));
+    return o.plan.resume(folder.read());
   } catch (const UserError& e) {
     throw UserError("--out {}: {}; choose another folder, or use --again", o.out.string(),
                     shown(e.what(), 400));
@@ -267,14 +249,10 @@ double reached_by_all(const Results& results) {
 void run(Options& o) {
   if (mpi_launch())
     throw UserError("speedup starts the ranks itself: run it without mpiexec, and use --mpiexec");
-  std::optional<LockFile> lock;
-  take_folder(o.out, lock);
-  Results results = begin(o);
+  const ResultsFolder folder("speedup", o.out);
+  Results results = begin(o, folder);
   WriteFailures failures("speedup");
   Console console(stdout, failures);
-  const auto write = [&](const char* file, const std::string& text) {
-    write_file(o.out / file, text);
-  };
   const auto kept = std::ranges::count_if(results.cells, &Cell::done);
   CellProgress progress(o.quiet, results.cells.size(),
                         results.cells.size() - static_cast<std::size_t>(kept), console);
@@ -288,21 +266,14 @@ void run(Options& o) {
              [&](const std::string& what) { progress.running(number, cell, what); });
     progress.finished(number, cell);
     results.environment.date = date_now();
-    failures.attempt_meanwhile("results.json", [&] { write("results.json", to_json(results)); });
+    folder.write_meanwhile(results, failures);
   }
   results.optimum = o.optimum;
   results.target_accuracy = o.target_accuracy > 0 ? o.target_accuracy : reached_by_all(results);
   for (const Cell& cell : results.cells) failed += !cell.done();
   console.print((o.quiet ? "" : "\n") + to_text(results) + "\n");
-  failures.attempt("results.json", [&] { write("results.json", to_json(results)); });
-  failures.attempt("results.csv", [&] { write("results.csv", to_csv(results)); });
-  failures.attempt("table.md", [&] { write("table.md", to_markdown(results)); });
-  // The report contains the figures.
-  if (failed < results.cells.size() &&
-      failures.attempt("figures", [&] { draw_figures(results, o.out); }) &&
-      failures.attempt("report.html", [&] { write("report.html", report_html(results, o.out)); }) &&
-      !o.quiet)
-    console.print((o.out / "report.html").string() + "\n");
+  if (folder.write_all(results, failures) && !o.quiet)
+    console.print(folder.report().string() + "\n");
   const auto disturbed = std::ranges::count_if(
       results.cells, [](const Cell& c) { return c.done() && !c.disturbed().empty(); });
   if (disturbed > 0 && !o.quiet)
