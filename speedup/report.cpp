@@ -79,14 +79,35 @@ std::string of_setting(const std::string& setting) {
 
 // ---- parts of the page
 
+std::string simulated_introduction(const Results& r, const std::string& navigation) {
+  return fmt::format(
+      R"(<header>
+<h1>What more workers would do: {0}</h1>
+<p>{0} ({1} parameters, batches of {2}) was simulated with {3}, for {4} workers, link {5}. The strategies, rings and servers are
+those of a real run; computing takes the time of a profile. {6}</p>
+{7}</header>
+)",
+      escaped(r.net), grouped(r.parameters), batch_text(r),
+      listed(r,
+             [](const Cell& cell) {
+               return fmt::format("<span class=\"name\">{}</span>", escaped(cell.name));
+             }),
+      listed(r, [](const Cell& cell) { return std::to_string(cell.workers); }),
+      listed(r, [](const Cell& cell) { return escaped(cell.link); }), escaped(r.data), navigation);
+}
+
 std::string introduction(const Results& r, bool has_what_if) {
+  const std::string navigation = fmt::format(
+      R"(<nav><a href="#speedup">Speedup</a><a href="#tables">Tables</a>{}<a href="#figures">Figures</a><a href="#timelines">Timelines</a><a href="#reading">How to read this</a><a href="#environment">Environment</a></nav>
+)",
+      has_what_if ? "<a href=\"#what-if\">What if?</a>" : "");
+  if (r.simulated) return simulated_introduction(r, navigation);
   return fmt::format(
       R"(<header>
 <h1>Wall-clock speedup of Pipe-SGD: {0}</h1>
 <p>{0} ({1} parameters, {2}, {3}) is trained with {4}, {5} each, with batches of {6}. Every algorithm is timed {7} with {8}
 workers, link {9}. The report compares the time per iteration and the final accuracy.</p>
-<nav><a href="#speedup">Speedup</a><a href="#tables">Tables</a>{10}<a href="#figures">Figures</a><a href="#timelines">Timelines</a><a href="#reading">How to read this</a><a href="#environment">Environment</a></nav>
-</header>
+{10}</header>
 )",
       escaped(r.net), grouped(r.parameters), to_string(r.device), to_string(r.precision),
       listed(r,
@@ -96,8 +117,7 @@ workers, link {9}. The report compares the time per iteration and the final accu
       counted(r.iterations, "iteration"), batch_text(r),
       r.repeats == 1 ? "once" : fmt::format("{} times", r.repeats),
       listed(r, [](const Cell& cell) { return std::to_string(cell.workers); }),
-      listed(r, [](const Cell& cell) { return escaped(cell.link); }),
-      has_what_if ? "<a href=\"#what-if\">What if?</a>" : "");
+      listed(r, [](const Cell& cell) { return escaped(cell.link); }), navigation);
 }
 
 std::string speedup_summary(const Results& results, const std::vector<Group>& groups) {
@@ -334,7 +354,7 @@ std::string report_html(const Results& results, const fs::path& figures_folder) 
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Speedup of Pipe-SGD: {}</title>
+<title>{}: {}</title>
 <style>{}{}</style>
 </head>
 <body>
@@ -344,7 +364,8 @@ std::string report_html(const Results& results, const fs::path& figures_folder) 
 </body>
 </html>
 )",
-                     escaped(results.net), kReportStyle, has_what_if ? kWhatIfStyle : "",
+                     results.simulated ? "Simulation" : "Speedup of Pipe-SGD", escaped(results.net),
+                     kReportStyle, has_what_if ? kWhatIfStyle : "",
                      introduction(results, has_what_if), speedup_summary(results, groups),
                      chooser(groups), tables(results, groups), what_if,
                      figures(results, figures_folder), timelines(groups), reading(results),

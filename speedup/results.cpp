@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/statistics.h"
 #include "data/files.h"
+#include "dist/compress/compressor.h"
 #include "dist/strategies.h"
 #include "dist/transport/link_speed.h"
 #include "train/files.h"
@@ -25,7 +26,7 @@ using Json = nlohmann::ordered_json;  // what is written
 using Parsed = nlohmann::json;
 
 constexpr int kFormat = 2;
-constexpr int kMostWorkers = 1024;
+constexpr int kMostWorkers = 1 << 16;
 constexpr std::uint64_t kMostBytes = 100'000'000;
 
 // Puts each array of plain values on one line.
@@ -81,6 +82,7 @@ constexpr std::tuple kPlan(field("bench", &Results::bench), field("net", &Result
                            field("optimum", &Results::optimum));
 // Stored only if it is set: most files do not have it.
 constexpr const char* kBatchPerWorker = "batch_per_worker";
+constexpr const char* kSimulated = "simulated";
 constexpr std::tuple kEnvironment(
     field("tandem", &Environment::tandem), field("processor", &Environment::processor),
     field("cores", &Environment::cores), field("memory", &Environment::memory),
@@ -184,6 +186,10 @@ Json json_of(const Results& all, const Cell& c) {
   for (const Load& load : c.loads) write(kLoad, load, cell["load"].emplace_back());
   write(kBreakdown, c.breakdown, cell["breakdown_ms"]);
   write(kCellDone, c, cell);
+  if (all.simulated) {
+    cell["simulated_ranks"] = c.simulated_ranks;
+    cell["measured_ms"] = json_of(c.measured_ms);
+  }
   cell["over_ps_sync"] = json_of(all.speedup(c, "PS-Sync"));
   cell["over_d_sync"] = json_of(all.speedup(c, "D-Sync"));
   cell["over_d_sync_same_bits"] = json_of(all.speedup_at_same_bits(c));
@@ -209,10 +215,9 @@ Json json_of(const Results& all, const Cell& c) {
 Cell cell_from(const Parsed& json) {
   Cell c;
   read(kCell, json, c);
-  const auto is_cell = [&](const Algorithm& a) {
-    return a.name == c.name && a.algo == c.algo && a.compress == c.compress;
-  };
-  if (std::ranges::none_of(all_algorithms(), is_cell))
+  const StrategyInfo* algo = find_strategy(c.algo);
+  if (!algo || algo->rows.label.empty() || c.name != row_name(algo->rows.label, c.compress) ||
+      std::ranges::find(compressor_names(), c.compress) == compressor_names().end())
     throw UserError("there is no algorithm {}", shown(c.name, 40));
   if (c.workers < 1 || c.workers > kMostWorkers)
     throw UserError("{} is not a number of workers from 1 to {}", c.workers, kMostWorkers);
@@ -228,6 +233,10 @@ Cell cell_from(const Parsed& json) {
   for (const Parsed& load : json.at("load")) read(kLoad, load, c.loads.emplace_back());
   read(kBreakdown, json.at("breakdown_ms"), c.breakdown);
   read(kCellDone, json, c);
+  if (json.contains("simulated_ranks")) {
+    c.simulated_ranks = shown(json.at("simulated_ranks").get<std::string>(), 200);
+    if (!json.at("measured_ms").is_null()) c.measured_ms = value_of<double>(json.at("measured_ms"));
+  }
   if (const Parsed& model = json.at("model"); !model.is_null()) {
     c.model.emplace().algo = c.algo;
     read(kModel, model, *c.model);
@@ -260,6 +269,7 @@ Results results_from(const Parsed& json) {
   Results r;
   read(kPlan, json, r);
   if (json.contains(kBatchPerWorker)) read_value(json.at(kBatchPerWorker), r.batch_per_worker);
+  r.simulated = json.contains(kSimulated) && json.at(kSimulated) == true;
   read(kEnvironment, json.at("environment"), r.environment);
   for (const Parsed& cell : json.at("cells")) r.cells.push_back(cell_from(cell));
   return r;
@@ -340,6 +350,23 @@ std::vector<std::span<const Cell>> Results::settings() const {
   return all;
 }
 
+void keep_others(const Results& earlier, Results& now) {
+  for (const Cell& cell : earlier.cells) {
+    const bool asked_for = std::ranges::any_of(now.cells, [&](const Cell& other) {
+      return other.name == cell.name && other.setting() == cell.setting();
+    });
+    if (cell.done() && !asked_for) now.cells.push_back(cell);
+  }
+  std::vector<std::string> settings;
+  for (const Cell& cell : now.cells) settings.push_back(cell.setting());
+  const auto& algorithms = all_algorithms();
+  std::ranges::stable_sort(now.cells, {}, [&](const Cell& cell) {
+    return std::pair(
+        std::ranges::find(settings, cell.setting()) - settings.begin(),
+        std::ranges::find(algorithms, cell.name, &Algorithm::name) - algorithms.begin());
+  });
+}
+
 namespace {
 
 // D-Sync with the same compression, workers and link; null if there is none.
@@ -392,6 +419,7 @@ std::string to_json(const Results& r) {
   Json json = {{"format", kFormat}};
   write(kPlan, r, json);
   if (r.batch_per_worker > 0) json[kBatchPerWorker] = r.batch_per_worker;
+  if (r.simulated) json[kSimulated] = true;
   write(kEnvironment, r.environment, json["environment"]);
   json["cells"] = Json::array();
   for (const Cell& cell : r.cells) json["cells"].push_back(json_of(r, cell));

@@ -81,6 +81,9 @@ struct Cell {
   double bytes_per_iteration = 0;      // sent by all ranks together
   std::vector<Load> loads;             // during each repeat; empty if the system does not tell
   std::vector<TimelineSpan> timeline;  // two iterations near the mean
+  // If it was simulated.
+  std::string simulated_ranks;        // which of them, and why
+  std::optional<double> measured_ms;  // of a real run
 
   std::string setting() const;  // "4 workers, link 1gbe"
   bool done() const { return failure.empty() && !repeats_ms.empty(); }
@@ -104,8 +107,9 @@ struct Environment {
 };
 
 struct Results {
-  std::string bench;  // the program
-  std::string net;    // for people: "MNIST-MLP"
+  std::string bench;       // the program
+  bool simulated = false;  // else measured
+  std::string net;         // for people: "MNIST-MLP"
   std::string data;
   DeviceKind device = DeviceKind::cpu;
   Precision precision = Precision::fp32;
@@ -140,6 +144,9 @@ struct Results {
 
 // The text with invalid UTF-8 replaced, because JSON cannot hold it.
 std::string valid_text(const std::string& text);
+
+// Adds the finished cells of earlier results that are not asked for now, and sorts all cells.
+void keep_others(const Results& earlier, Results& now);
 
 std::string to_json(const Results& results);
 // Throws UserError, which names the file, if it is not a results.json of ours.

@@ -90,6 +90,24 @@ std::string predicted_curve(const Axis& axis, const std::multimap<double, Pair>&
   return points;
 }
 
+std::string points_of(const std::multimap<double, Pair>& pairs) {
+  std::string points;
+  for (const auto& [x, pair] : pairs)
+    points +=
+        fmt::format("{:.6g} {:.6g}\n", x, pair.base->iteration_ms() / pair.cell->iteration_ms());
+  return points;
+}
+
+// Speedups of real runs beside simulated ones, as open circles.
+std::string measured_points(const std::multimap<double, Pair>& pairs) {
+  std::string points;
+  for (const auto& [x, pair] : pairs)
+    if (pair.cell->measured_ms && pair.base->measured_ms)
+      points +=
+          fmt::format("{:.6g} {:.6g}\n", x, *pair.base->measured_ms / *pair.cell->measured_ms);
+  return points;
+}
+
 std::optional<GnuplotFigure> speedup_figure(const Results& results, const Axis& axis) {
   GnuplotFigure figure{.name = axis.name, .title = axis.title};
   std::string& script = figure.script;
@@ -111,7 +129,8 @@ std::optional<GnuplotFigure> speedup_figure(const Results& results, const Axis& 
                               base / most, base / least);
         positions.insert(x);
       }
-      const std::string curve = predicted_curve(axis, pairs);
+      // Lines connect simulated points, because there is no model between them.
+      const std::string curve = results.simulated ? points_of(pairs) : predicted_curve(axis, pairs);
       script +=
           fmt::format("end\n$model_{} << end\n{}end\n", block, curve.empty() ? "NaN NaN\n" : curve);
       plot += fmt::format(
@@ -120,7 +139,18 @@ std::optional<GnuplotFigure> speedup_figure(const Results& results, const Axis& 
           plot.empty() ? "plot " : ", \\\n  ", block, line_style(a.name, a.compress),
           algorithm_colour(a.name), point_style(a.compress));
       drawn.insert(a.name);
-      names.insert(names.end(), {a.name + ", predicted", a.name + ", measured"});
+      if (results.simulated)
+        names.insert(names.end(), {a.name + ", line", a.name + ", simulated"});
+      else
+        names.insert(names.end(), {a.name + ", predicted", a.name + ", measured"});
+      if (const std::string measured = measured_points(pairs); !measured.empty()) {
+        script += fmt::format("$measured_{} << end\n{}end\n", block, measured);
+        plot += fmt::format(
+            ", \\\n  $measured_{} using 1:2 with points linecolor rgb \"{}\" linewidth 2 "
+            "pointtype 6 pointsize 1.6",
+            block, algorithm_colour(a.name));
+        names.push_back(a.name + ", measured");
+      }
     }
     if (plot.empty()) continue;
     overs.push_back(over);
@@ -183,22 +213,23 @@ std::optional<GnuplotFigure> links_figure(const Results& results) {
 
 std::optional<GnuplotFigure> workers_figure(const Results& results) {
   if (results.cells.empty()) return {};
-  return speedup_figure(
-      results, {.name = "workers",
-                .title = "Speedup by number of workers",
-                .label = "workers",
-                .at = "link " + results.cells[0].link,
-                .position = [&](const Cell& cell) -> std::optional<double> {
-                  if (cell.link != results.cells[0].link) return {};
-                  return cell.workers;
-                },
-                .steps =
-                    [](double from, double to) {
-                      std::vector<double> all;
-                      for (double p = from; p <= to; ++p) all.push_back(p);
-                      return all;
-                    },
-                .place = [](ModelInput& m, double p) { m.workers = static_cast<int>(p); }});
+  return speedup_figure(results,
+                        {.name = "workers",
+                         .title = "Speedup by number of workers",
+                         .label = "workers",
+                         .at = "link " + results.cells[0].link,
+                         .position = [&](const Cell& cell) -> std::optional<double> {
+                           if (cell.link != results.cells[0].link) return {};
+                           return cell.workers;
+                         },
+                         .steps =
+                             [](double from, double to) {
+                               std::vector<double> all;
+                               for (double p = from; p <= to; ++p) all.push_back(p);
+                               return all;
+                             },
+                         .place = [](ModelInput& m, double p) { m.workers = static_cast<int>(p); },
+                         .settings = results.simulated ? "set logscale x 2\n" : ""});
 }
 
 }  // namespace tandem

@@ -28,13 +28,57 @@ std::string marked_name(const Cell& cell, const char* star) {
   return cell.name + (cell.disturbed().empty() ? "" : star);
 }
 
-std::vector<Column> columns_of(const Results& r) {
-  const auto part = [](double Breakdown::*ms) {
-    return [ms](const Cell& c) { return ms_text(c.breakdown.*ms); };
+namespace {
+
+std::function<std::string(const Cell&)> part(double Breakdown::*ms) {
+  return [ms](const Cell& c) { return ms_text(c.breakdown.*ms); };
+}
+
+// Nothing is trained, so there is no accuracy.
+std::vector<Column> simulated_columns(const Results& r) {
+  const std::string iteration = "iteration, ms", fast = "speedup over", spent = "breakdown, ms";
+  std::vector<Column> columns = {
+      {iteration, "mean", "iteration ms", [](const Cell& c) { return ms_text(c.iteration_ms()); }},
+      {"all workers", "samples/s", "samples/s",
+       [&r](const Cell& c) {
+         return fmt::format("{:.4g}", 1e3 * r.samples(c.workers) / c.iteration_ms());
+       }},
+      {fast, "PS-Sync", "over PS-Sync",
+       [&r](const Cell& c) { return times_text(r.speedup(c, "PS-Sync")); }},
+      {fast, "D-Sync", "over D-Sync",
+       [&r](const Cell& c) { return times_text(r.speedup(c, "D-Sync")); }},
+      {fast, "same bits", "over D-Sync, same bits",
+       [&r](const Cell& c) { return times_text(r.speedup_at_same_bits(c)); }},
+      {spent, "compute", "compute", part(&Breakdown::compute)},
+      {spent, "compress", "compress", part(&Breakdown::compress)},
+      {spent, "exposed", "exposed", part(&Breakdown::exposed)},
+      {"overlapped", "hidden", "hidden", part(&Breakdown::hidden)},
+      {"all ranks", "MB sent", "MB sent",
+       [](const Cell& c) { return fmt::format("{:.2f}", c.bytes_per_iteration / 1e6); }},
+      {"simulated", "ranks", "simulated ranks",
+       [](const Cell& c) { return c.simulated_ranks.substr(0, c.simulated_ranks.find(':')); }},
   };
+  if (std::ranges::any_of(r.cells, [](const Cell& c) { return c.measured_ms.has_value(); })) {
+    const auto measured = [](const Cell& c) {
+      return c.measured_ms ? ms_text(*c.measured_ms) : kNoValue;
+    };
+    const auto off = [](const Cell& c) {
+      return c.measured_ms ? fmt::format("{:+.1f}%", 100 * (c.iteration_ms() / *c.measured_ms - 1))
+                           : kNoValue;
+    };
+    columns.insert(columns.begin() + 1, {{iteration, "measured", "measured ms", measured},
+                                         {iteration, "error", "error", off}});
+  }
+  return columns;
+}
+
+}  // namespace
+
+std::vector<Column> columns_of(const Results& r) {
   const std::string iteration = "iteration, ms", training = "training", fast = "speedup over",
                     spent = "breakdown, ms", wire = "all ranks";
   const std::string seconds = "s to " + target_text(r);
+  if (r.simulated) return simulated_columns(r);
   return {
       {iteration, "mean", "iteration ms", [](const Cell& c) { return ms_text(c.iteration_ms()); }},
       {iteration, "spread", "spread",
@@ -76,6 +120,8 @@ std::string missing(const Cell& cell) {
 }
 
 std::string what(const Results& r) {
+  if (r.simulated)
+    return fmt::format("{}, batch {}, simulated: {}", r.net, batch_text(r), r.options);
   return fmt::format(
       "{}{}, batch {}, {} iterations each from seed {}{}, {} repeat{}; {}{}, ranks over {}", r.net,
       r.data.empty() ? "" : " on " + r.data, batch_text(r), r.iterations, r.seed,
@@ -97,7 +143,14 @@ constexpr const char* kLegend =
     "next forward waits layer by layer for slices that travel one by one. The Pipe-SGD paper's\n"
     "speedups with its best setting: 2.0-3.2× over D-Sync, 4.0-5.4× over PS-Sync.\n";
 
+constexpr const char* kSimulatedLegend =
+    "Milliseconds per iteration of the first worker, in virtual time. compute + compress + "
+    "exposed\n"
+    "and short gaps = mean. hidden: communication that overlaps compute. same bits: speedup over\n"
+    "D-Sync with the same compression. ranks: all were simulated, or one that stands for all.\n";
+
 std::string legend(const Results& r, const char* star) {
+  if (r.simulated) return kSimulatedLegend;
   std::string text = kLegend;
   if (r.extrapolates())
     text +=

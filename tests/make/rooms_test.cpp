@@ -23,7 +23,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"dist", {"base", "tensor", "autograd"}},
     {"train", {"base", "tensor", "autograd", "layers", "data", "dist"}},
     {"speedup", {"base", "tensor", "autograd", "layers", "data", "dist", "train"}},
-    {"simulate", {"base", "tensor", "autograd", "layers", "data", "dist", "train"}},
+    {"simulate", {"base", "tensor", "autograd", "layers", "data", "dist", "train", "speedup"}},
 };
 
 bool is_source(const std::filesystem::path& path) {
