@@ -214,6 +214,24 @@ HostCost host_cost_of(const Summary& s) {
           .update = (at_workers / s.options.workers + at_servers) / updated};
 }
 
+// For a compressor that the run did not use: measured alone, and slowed down as the run slowed down
+// its own compressor, which shared the cores with computing.
+HostCost host_cost_of_other(const std::string& compressor, const Summary& s, const HostCost& own) {
+  const HostWork alone = measure_host_work(*make_compressor(s.options.compress));
+  const HostWork other = measure_host_work(*make_compressor(compressor));
+  const auto cost = [](double in_the_run, const HostWork::Total& own_alone,
+                       const HostWork::Total& other_alone) {
+    const double slower = own_alone.per_element() > 0 ? in_the_run / own_alone.per_element() : 1;
+    return std::max(1.0, slower) * other_alone.per_element();
+  };
+  return {.check = own.check,
+          .compress = cost(own.add, alone.add, other.compress),
+          .decompress = cost(own.add, alone.add, other.decompress),
+          .add = cost(own.add, alone.add, other.add),
+          .copy = cost(own.copy, alone.copy, other.copy),
+          .update = own.update};
+}
+
 }  // namespace
 
 Profile profile_of(const Summary& s, const std::string& net, const ParameterSet& parameters) {
@@ -227,7 +245,10 @@ Profile profile_of(const Summary& s, const std::string& net, const ParameterSet&
   if (measured.empty() || s.timed() == 0) return profile;
   profile.tensors = mean_of(measured, parameters);
   profile.spread = spread_of(measured);
-  profile.host[s.options.compress] = host_cost_of(s);
+  const HostCost own = host_cost_of(s);
+  for (const std::string& compressor : compressor_names())
+    profile.host[compressor] =
+        compressor == s.options.compress ? own : host_cost_of_other(compressor, s, own);
   return profile;
 }
 

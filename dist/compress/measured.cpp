@@ -93,7 +93,7 @@ HostWork measure_host_work(const Compressor& compressor) {
     (void)measured.finite(floats);
     measured.compress(floats, from);
     measured.copy(from, to);
-    measured.add_packed(from, to, kBlock, to);
+    measured.add(from, floats, to);
     measured.decompress(from, floats);
   };
   for (int round = 0; round < kRounds; ++round)
