@@ -73,13 +73,21 @@ class Slowness {
  public:
   Slowness(const Profile& profile, const Simulation& s, int rank)
       : spread_(s.random(profile) ? &profile.spread : nullptr),
+        rank_(static_cast<std::size_t>(rank)),
         random_(Random(s.seed).split(static_cast<std::uint64_t>(rank))) {
+    // As many workers as were measured compute as they did, iteration by iteration.
+    const auto& measured = profile.iterations;
+    if (spread_ && !measured.empty() && std::ssize(measured.front()) == s.workers) {
+      iterations_ = &measured;
+      next_ = Random(s.seed).bits() % measured.size();
+    }
     const auto slow = s.slow_ranks.find(rank);
     if (slow != s.slow_ranks.end()) factor_ = 1 / slow->second;
   }
 
   double operator()() {
     if (!spread_) return factor_;
+    if (iterations_) return factor_ * (*iterations_)[next_++ % iterations_->size()][rank_];
     const double at = random_.uniform() * static_cast<double>(spread_->size() - 1);
     const auto below = static_cast<std::size_t>(at);
     const double share = at - std::floor(at);
@@ -89,6 +97,8 @@ class Slowness {
 
  private:
   const std::vector<double>* spread_;
+  const std::vector<std::vector<double>>* iterations_ = nullptr;
+  std::size_t rank_, next_ = 0;
   Random random_;
   double factor_ = 1;
 };

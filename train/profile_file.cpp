@@ -48,6 +48,13 @@ void add_host(Words& words, Profile& profile) {
   }
 }
 
+std::vector<double> numbers_in(Words& words) {
+  std::vector<double> numbers;
+  while (words.more() && numbers.size() < kMostQuantiles)
+    numbers.push_back(words.number("a relative time", 1e-6, kMostRelative));
+  return numbers;
+}
+
 void take_line(const std::string& line, Profile& profile) {
   Words words(line);
   const std::string what = words.word("a word");
@@ -62,8 +69,9 @@ void take_line(const std::string& line, Profile& profile) {
   if (what == "batch")
     profile.batch = words.whole("the batch", kMostBatch);
   else if (what == "spread")
-    while (words.more() && profile.spread.size() < kMostQuantiles)
-      profile.spread.push_back(words.number("a quantile", 1e-6, kMostRelative));
+    profile.spread = numbers_in(words);
+  else if (what == "iteration" && profile.iterations.size() < kMostQuantiles)
+    profile.iterations.push_back(numbers_in(words));
   else if (what == "host")
     add_host(words, profile);
   else if (what == "tensor" && profile.tensors.size() < kMostTensors)
@@ -78,6 +86,9 @@ void check(const Profile& profile) {
   if (profile.forward_s() + profile.backward_s() <= 0) throw UserError("computing takes no time");
   if (profile.elements() > kMostElements)
     throw UserError("it has more than {} elements", kMostElements);
+  for (const std::vector<double>& iteration : profile.iterations)
+    if (iteration.empty() || iteration.size() != profile.iterations.front().size())
+      throw UserError("its iterations are not all of the same number of workers");
   if (!std::ranges::is_sorted(profile.spread)) throw UserError("the spread is not in order");
 }
 
@@ -87,6 +98,8 @@ std::string to_text(const Profile& p) {
   std::string text =
       fmt::format("{}\nnet {}\nsource {}\nbatch {}\n", kFirstLine, p.net, p.source, p.batch);
   if (!p.spread.empty()) text += fmt::format("spread {:.5g}\n", fmt::join(p.spread, " "));
+  for (const std::vector<double>& iteration : p.iterations)
+    text += fmt::format("iteration {:.5g}\n", fmt::join(iteration, " "));
   for (const auto& [compressor, cost] : p.host) {
     text += "host " + compressor;
     for (const auto& [name, member] : kHostCosts)

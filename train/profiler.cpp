@@ -186,6 +186,25 @@ std::vector<double> spread_of(const std::vector<const ComputeProfile*>& workers)
   return quantiles;
 }
 
+// The last iterations, by worker.
+std::vector<std::vector<double>> iterations_of(const std::vector<const ComputeProfile*>& workers) {
+  constexpr std::size_t kMost = 200, kMostWorkers = 64;
+  std::size_t count = workers.front()->iterations_s.size();
+  double mean_s = 0;
+  for (const ComputeProfile* worker : workers) {
+    count = std::min(count, worker->iterations_s.size());
+    mean_s += mean(worker->iterations_s) / static_cast<double>(workers.size());
+  }
+  if (workers.size() == 1 || workers.size() > kMostWorkers) return {};
+  std::vector<std::vector<double>> all;
+  for (std::size_t i = count - std::min(count, kMost); i < count; ++i) {
+    auto& iteration = all.emplace_back();
+    for (const ComputeProfile* worker : workers)
+      iteration.push_back(worker->iterations_s[i] / mean_s);
+  }
+  return all;
+}
+
 HostCost host_cost_of(const Summary& s) {
   HostWork work;
   double at_workers = 0, at_servers = 0;  // seconds of updates
@@ -245,6 +264,7 @@ Profile profile_of(const Summary& s, const std::string& net, const ParameterSet&
   if (measured.empty() || s.timed() == 0) return profile;
   profile.tensors = mean_of(measured, parameters);
   profile.spread = spread_of(measured);
+  profile.iterations = iterations_of(measured);
   const HostCost own = host_cost_of(s);
   for (const std::string& compressor : compressor_names())
     profile.host[compressor] =

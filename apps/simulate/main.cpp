@@ -66,6 +66,7 @@ void set_jitter(const std::string& jitter, Sweep& sweep) {
                 "profile or a number of per cent from 0 to 100, such as 5%", 0, 100) /
       100;
   sweep.shared.scatters = deviation > 0;
+  sweep.profile.iterations.clear();
   sweep.profile.spread = deviation > 0 ? normal_spread(deviation) : std::vector<double>();
 }
 

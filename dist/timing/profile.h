@@ -36,6 +36,9 @@ struct Profile {
   // How long iterations compute, compared with their mean: quantiles in ascending order. Empty:
   // always equally long.
   std::vector<double> spread = {};
+  // The same for single iterations, with a value for each of the run's workers. Workers that share
+  // cores depend on each other: while one computes longer, another one computes less.
+  std::vector<std::vector<double>> iterations = {};
 
   std::int64_t elements() const;
   double forward_s() const;

@@ -28,7 +28,8 @@ TEST_CASE("profile file: what is written is read back") {
                         .tensors = {{"a.weight", 100, 1e-3, 2e-3}, {"a.bias", 1, 0, 1e-9}},
                         .host = {{"none", {.check = 1e-10, .add = 3e-10, .update = 1}},
                                  {"quant8", {.compress = 2e-9, .decompress = 1e-9}}},
-                        .spread = {0.5, 1, 1.5}};
+                        .spread = {0.5, 1, 1.5},
+                        .iterations = {{1, 0.5}, {0.9, 1.6}}};
   const TemporaryFolder folder;
   write_bytes(folder / "p", to_text(profile));
   const Profile read = read_profile(folder / "p");
@@ -54,6 +55,8 @@ TEST_CASE("profile file: what is wrong is refused with its line") {
   CHECK(refusal(kBegin + "tenser a 10 1 2\n") == "p, line 3: tenser begins no line of a profile");
   CHECK(refusal(kBegin + kTensor + "spread 2 1\n") == "p: the spread is not in order");
   CHECK(refusal(kBegin + kTensor + "spread 0\n").ends_with("not 0"));
+  CHECK(refusal(kBegin + kTensor + "iteration 1 1\niteration 1\n") ==
+        "p: its iterations are not all of the same number of workers");
   CHECK(refusal(kBegin + kTensor + "host zip\n") == "p, line 4: there is no compressor zip");
   CHECK(refusal(kBegin + kTensor + "host none add 1\n") == "p, line 4: add is not check");
   CHECK(message_of<UserError>([] { read_profile("/no/such/file"); }).find("/no/such/file") !=
