@@ -151,7 +151,9 @@ Results Sweep::resume(const Results& earlier) const {
   for (Cell& cell : now.cells)
     if (const Cell* finished = earlier.beside(cell, cell.name)) cell = *finished;
   keep_others(earlier, now);
-  if (!std::ranges::all_of(now.cells, &Cell::done))
+  if (std::ranges::all_of(now.cells, &Cell::done))
+    now.environment = earlier.environment;
+  else
     same("Tandem", earlier.environment.tandem, now.environment.tandem);
   return now;
 }
