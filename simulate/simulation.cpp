@@ -19,7 +19,7 @@ namespace tandem {
 namespace {
 
 constexpr double kStallTimeout = 10'000;  // seconds
-constexpr std::int64_t kCold = 4;         // enough to fill a pipeline
+constexpr std::int64_t kCold = 4;
 constexpr std::int64_t kLongestCycle = 16;
 
 // One rank's net, which takes time and computes nothing.
@@ -103,14 +103,29 @@ class Slowness {
   double factor_ = 1;
 };
 
-// The length of the shortest cycle in which the last iterations repeat; 0 if they do not.
-std::int64_t cycle_of(const std::vector<double>& ends, std::int64_t cold) {
-  constexpr double kNanosecond = 1e-9;  // times are rounded to it
+// Of an option that the algorithm may have.
+std::int64_t value_of(const StrategyInfo& algo, const StrategyOptions& given,
+                      const std::string& option) {
+  return algo.has_option(option) ? option_value(given, option) : 1;
+}
+
+// How many iterations pass before all are alike. A pipeline takes K iterations to fill. Algorithms
+// that measure wait for all communication when they have measured, so the next iteration begins
+// without any.
+std::int64_t cold_iterations(const StrategyInfo& algo, const StrategyOptions& given) {
+  return std::max({kCold, algo.measures_until + 1, value_of(algo, given, "--pipe-k") + 1});
+}
+
+constexpr double kNanosecond = 1e-9;  // times are rounded to it
+
+// The length of the shortest cycle in which the last iterations repeat, a multiple of `period`; 0
+// if they do not.
+std::int64_t cycle_of(const std::vector<double>& ends, std::int64_t cold, std::int64_t period) {
   const std::int64_t last = std::ssize(ends) - 1;
   const auto length = [&](std::int64_t i) {
     return ends[static_cast<std::size_t>(i)] - ends[static_cast<std::size_t>(i - 1)];
   };
-  for (std::int64_t cycle = 1; cycle <= kLongestCycle; ++cycle) {
+  for (std::int64_t cycle = period; cycle <= std::max(period, kLongestCycle); cycle += period) {
     const std::int64_t compared = std::max<std::int64_t>(3, 2 * cycle);
     if (last - compared - cycle < cold) return 0;
     bool repeats = true;
@@ -119,6 +134,19 @@ std::int64_t cycle_of(const std::vector<double>& ends, std::int64_t cold) {
     if (repeats) return cycle;
   }
   return 0;
+}
+
+// Whether the sums are further and further behind the gradients. Then iterations do not yet wait
+// for sums, but they will. `summed` says when the first sums were there.
+bool falls_behind(const std::vector<double>& ends, const std::vector<double>& summed,
+                  std::int64_t cycle) {
+  const auto behind = [&](std::int64_t i) {
+    return summed[static_cast<std::size_t>(i)] - ends[static_cast<std::size_t>(i)];
+  };
+  const std::int64_t last = std::ssize(summed) - 1;
+  if (last < cycle) return true;  // not known
+  const double more = behind(last) - behind(last - cycle);
+  return more > 2 * kNanosecond + 1e-7 * (summed.back() - ends.front());
 }
 
 // All ranks of a simulation. They are fibers of one thread, so they share memory without locks.
@@ -137,8 +165,10 @@ class Job {
                   .ranks_per_node = s.ranks_per_node,
                   .inner = s.inner,
                   .one_for_all = s.one_for_all}),
-        last_(s.iterations) {
-    run_.cold = std::min(std::max(algo_.measures_until, kCold), s.iterations - 1);
+        period_(value_of(algo_, s.options, "--period")),
+        delayed_(algo_.family == Family::delayed) {
+    run_.cold = cold_iterations(algo_, s.options);
+    iterations_ = last_ = std::max(s.iterations, least_iterations());
     run_.first_counted = run_.cold + 1;
     if (s.keep_spans) network_.note_use();
   }
@@ -160,6 +190,14 @@ class Job {
   }
 
  private:
+  // If a sum takes slightly longer than computing, by one part in n, iterations wait for sums only
+  // after (K-2)·n iterations.
+  std::int64_t least_iterations() const {
+    constexpr std::int64_t kParts = 50;
+    const std::int64_t ahead = value_of(algo_, s_.options, "--pipe-k") - 2;
+    return run_.cold + std::max(period_, kParts * ahead);
+  }
+
   static HostCost host_of(const Profile& profile, const Simulation& s) {
     const auto found = profile.host.find(s.compress);
     return found == profile.host.end() ? HostCost{} : found->second;
@@ -208,7 +246,7 @@ class Job {
         strategy->before_step(t);
         net.step(*strategy, slowness());
         strategy->after_backward(t);
-        if (rank == 0) note_end(*strategy);
+        if (rank == 0) note_end(*strategy, communication);
       }
       constexpr auto kNever = std::numeric_limits<std::int64_t>::max();
       net.spans.count_from(kNever);
@@ -223,22 +261,29 @@ class Job {
   void serve(int rank, Communication& communication) {
     PhantomNet net(profile_, host_);
     communication.call(
-        [&] { algo_.make_server(context(net, communication))->serve(1, s_.iterations); });
+        [&] { algo_.make_server(context(net, communication))->serve(1, iterations_); });
     report(rank, communication, net.spans);
   }
 
   // Ends the job once times repeat. No rank has begun an iteration after the last one, because
   // only one fiber runs at a time. (Servers must know the last iteration before.)
-  void note_end(const Strategy& strategy) {
+  void note_end(const Strategy& strategy, Communication& communication) {
     run_.ends.push_back(seconds_of(Clock::now().time_since_epoch()));
     if (run_.plan.text.empty()) run_.plan = strategy.plan();
     if (run_.repeats) return;
-    run_.last_counted = std::ssize(run_.ends);
+    const std::int64_t warm = std::ssize(run_.ends) - run_.cold;
+    if (warm >= 0) run_.last_counted = run_.cold + warm / period_ * period_;
     if (servers_ > 0 || s_.random(profile_)) return;
-    const std::int64_t cycle = cycle_of(run_.ends, run_.cold);
-    if (cycle == 0) return;
+    if (delayed_)  // the communication thread gets to it when it has summed this gradient
+      communication.post(noted_, [this] {
+        summed_.push_back(seconds_of(Clock::now().time_since_epoch()));
+        return true;
+      });
+    const std::int64_t cycle = cycle_of(run_.ends, run_.cold, period_);
+    if (cycle == 0 || (delayed_ && falls_behind(run_.ends, summed_, cycle))) return;
     run_.repeats = true;
-    run_.first_counted = std::ssize(run_.ends) - cycle + 1;
+    run_.last_counted = std::ssize(run_.ends);
+    run_.first_counted = run_.last_counted - cycle + 1;
     last_ = begun_;
   }
 
@@ -263,7 +308,11 @@ class Job {
   SimulatedNetwork network_;
   SimulatedRun run_;
   std::exception_ptr failure_;
-  std::int64_t begun_ = 0, last_;  // iterations
+  std::int64_t period_;         // in which iterations are alike
+  bool delayed_;                // iterations do not wait for their own sums
+  std::vector<double> summed_;  // when the sums of the first worker's gradients were there
+  BlockingQueue<bool> noted_;
+  std::int64_t iterations_ = 0, begun_ = 0, last_ = 0;
 };
 
 bool alike(const Simulation& s, const Profile& profile) {

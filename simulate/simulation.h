@@ -20,7 +20,7 @@ struct Simulation {
   std::string compress = "none";
   int workers = 1;
   LinkSpeed link = {};
-  std::int64_t iterations = 20;
+  std::int64_t iterations = 20;  // more if pipelines, measuring or averaging take longer
   // Whether one rank stands for all (simulate/network.h): exact if they have equal shares of the
   // gradient.
   bool one_for_all = false;
@@ -44,7 +44,7 @@ struct SimulatedRun {
   std::vector<double> ends;
   bool repeats = false;
   std::int64_t cold = 0;  // first iterations, which fill pipelines and measure for plans
-  std::int64_t first_counted = 1, last_counted = 0;  // the mean is that of these iterations
+  std::int64_t first_counted = 1, last_counted = 0;  // the mean is that of these: whole periods
   std::vector<RankReport> ranks;  // workers, then servers; without cold iterations
   CommunicationPlan plan;
   std::vector<SimulatedNetwork::Use> use;  // of the NIC of rank 0's node, if spans are kept
