@@ -60,10 +60,10 @@ TEST_CASE("simulation: d-sync computes and then communicates, pipe-sgd does both
       const double communication = ring(161 * 158'000 * bytes, workers);
       const double compute = kForward + kBackward;
       CHECK(iteration(profile, simulation) ==
-            doctest::Approx(compute + communication).epsilon(0.02));
+            doctest::Approx(compute + communication).epsilon(0.02).scale(0));
       simulation.algo = "pipe-sgd";
       CHECK(iteration(profile, simulation) ==
-            doctest::Approx(std::max(compute, communication)).epsilon(0.02));
+            doctest::Approx(std::max(compute, communication)).epsilon(0.02).scale(0));
     }
 }
 
@@ -74,10 +74,12 @@ TEST_CASE("simulation: what hosts do takes time" * doctest::skip(!has_virtual_ti
   const auto with = [&](const HostCost& host) {
     return iteration(net(161, 158'000, host), simulation);
   };
-  CHECK(with({.update = 1e-9}) == doctest::Approx(without + 1e-9 * elements).epsilon(0.001));
-  CHECK(with({.check = 1e-9}) == doctest::Approx(without + 1e-9 * elements).epsilon(0.001));
+  CHECK(with({.update = 1e-9}) ==
+        doctest::Approx(without + 1e-9 * elements).epsilon(0.001).scale(0));
+  CHECK(with({.check = 1e-9}) ==
+        doctest::Approx(without + 1e-9 * elements).epsilon(0.001).scale(0));
   // A rank adds three quarters of the gradient. It does so while its network card sends.
-  CHECK(with({.add = 1e-9}) == doctest::Approx(without).epsilon(0.001));
+  CHECK(with({.add = 1e-9}) == doctest::Approx(without).epsilon(0.001).scale(0));
   const double compute = kForward + kBackward, additions = 1e-8 * 0.75 * elements;
   const double with_additions = with({.add = 1e-8});
   CHECK(with_additions > compute + additions);
@@ -115,7 +117,7 @@ TEST_CASE("simulation: servers share the work" * doctest::skip(!has_virtual_time
     const double seconds = iteration(net(), simulation);
     // A server receives the gradients of four workers.
     const double expected = kForward + kBackward + 4.0 / servers * 161 * 158'000 * 4 / 1.25e9;
-    CHECK(seconds == doctest::Approx(expected).epsilon(0.05));
+    CHECK(seconds == doctest::Approx(expected).epsilon(0.05).scale(0));
     CHECK(seconds < last);
     last = seconds;
   }
