@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
+#include <unordered_map>
 #include <utility>
 
 #include "base/error.h"
@@ -17,6 +18,9 @@ struct SimulatedNetwork::Nic {
   LinkSpeed speed;
   bool noted = false;                   // use() is about it
   Clock::time_point out_free, in_free;  // when each direction is free again
+  // What it sends and receives, the current message first. Only that one has events: of the
+  // hundreds of thousands that may wait, most would make the queue of events long.
+  std::deque<Message*> out, in;
 
   Clock::duration passing_time(std::size_t bytes) const {
     return speed.limited() ? from_seconds(static_cast<double>(bytes) / speed.bytes_per_s)
@@ -32,10 +36,12 @@ struct SimulatedNetwork::Message {
   Tag tag{};
   std::size_t bytes = 0;
   Nic *out = nullptr, *in = nullptr;
-  Clock::time_point arrival;            // of its first frame
-  Clock::time_point all_there;          // not before all of it has left and come over
+  Clock::time_point arrival;    // of its first frame
+  Clock::time_point all_there;  // not before all of it has left and come over
+  Clock::time_point leaves, completes;
   SendOperation* send = nullptr;        // null once that is destroyed
   ReceiveOperation* receive = nullptr;  // null until it is matched
+  std::uint64_t number = 0;             // in the order of sending
   bool left = false, complete = false, matched = false;
 };
 
@@ -69,15 +75,22 @@ struct SimulatedNetwork::ReceiveOperation final : Operation {
   bool in_place;
   SimulatedNetwork& network;
   int rank;
+  std::uint64_t number = 0;  // in the order of the calls
   bool is_done = false, awaited = false;
   Message* message = nullptr;       // once it is matched, until it is done
   SendOperation* lender = nullptr;  // the send whose memory it reads
 };
 
 struct SimulatedNetwork::Rank {
-  struct Queues {  // of one tag: what has no counterpart yet, oldest first
-    std::deque<Message*> messages;
-    std::deque<ReceiveOperation*> receives;
+  // What has no counterpart yet, of one tag. By the sender, oldest first.
+  struct Queues {
+    std::unordered_map<int, std::deque<Message*>> messages;
+    std::unordered_map<int, std::deque<ReceiveOperation*>> receives;  // also from kAnyRank
+
+    // The oldest message from this rank, which leaves its queue; null if there is none.
+    Message* take_message(int from);
+    // The same for the receive that a message from this rank belongs to.
+    ReceiveOperation* take_receive(int from);
   };
 
   Queues& of(Tag tag) {
@@ -92,6 +105,34 @@ struct SimulatedNetwork::Rank {
   Sign sign{Sign::State::silent};
 };
 
+namespace {
+
+// The first element of the queue with this key, which may be missing or empty.
+template <class T>
+T* front(const std::unordered_map<int, std::deque<T*>>& queues, int key) {
+  const auto queue = queues.find(key);
+  return queue == queues.end() || queue->second.empty() ? nullptr : queue->second.front();
+}
+
+}  // namespace
+
+SimulatedNetwork::Message* SimulatedNetwork::Rank::Queues::take_message(int from) {
+  Message* oldest = front(messages, from);
+  if (from == kAnyRank)
+    for (const auto& [sender, queue] : messages)
+      if (!queue.empty() && (!oldest || queue.front()->number < oldest->number))
+        oldest = queue.front();
+  if (oldest) messages[oldest->from].pop_front();
+  return oldest;
+}
+
+SimulatedNetwork::ReceiveOperation* SimulatedNetwork::Rank::Queues::take_receive(int from) {
+  ReceiveOperation *own = front(receives, from), *any = front(receives, kAnyRank);
+  ReceiveOperation* const oldest = !own || (any && any->number < own->number) ? any : own;
+  if (oldest) receives[oldest->peer].pop_front();
+  return oldest;
+}
+
 SimulatedNetwork::SendOperation::~SendOperation() {
   if (message) message->send = nullptr;
   if (borrower) borrower->lender = nullptr;
@@ -100,7 +141,7 @@ SimulatedNetwork::SendOperation::~SendOperation() {
 SimulatedNetwork::ReceiveOperation::~ReceiveOperation() {
   if (message) message->receive = nullptr;
   if (!message && !is_done)
-    std::erase(network.ranks_[static_cast<std::size_t>(rank)]->of(tag).receives, this);
+    std::erase(network.ranks_[static_cast<std::size_t>(rank)]->of(tag).receives[peer], this);
   if (!lender) return;
   // The message has been read.
   if (VirtualTime* time = VirtualTime::here()) time->meet();
@@ -201,16 +242,12 @@ class SimulatedTransport : public Transport {
     if (network_.failed_) throw JobFailed(network_.reason_);
     auto own = std::make_unique<SimulatedNetwork::ReceiveOperation>(from, tag, bytes, in_place,
                                                                     network_, rank_);
-    auto& messages = own_.of(tag).messages;
-    const auto found = std::ranges::find_if(
-        messages, [&](const auto* m) { return from == kAnyRank || m->from == from; });
-    if (found == messages.end()) {
-      own_.of(tag).receives.push_back(own.get());
-    } else {
-      auto& message = **found;
-      messages.erase(found);
-      network_.match(message, *own);
-    }
+    own->number = network_.operations_++;
+    auto& queues = own_.of(tag);
+    if (auto* message = queues.take_message(from))
+      network_.match(*message, *own);
+    else
+      queues.receives[from].push_back(own.get());
     return own;
   }
 
@@ -274,7 +311,8 @@ void SimulatedNetwork::send(SendOperation& operation, int to, std::size_t bytes)
              .to = shape_.one_for_all ? 0 : to,
              .tag = operation.tag,
              .bytes = bytes,
-             .send = &operation};
+             .send = &operation,
+             .number = operations_++};
   message.out = &nic(from, to);
   message.in = shape_.one_for_all ? message.out : &nic(to, from);
   operation.message = &message;
@@ -289,27 +327,15 @@ void SimulatedNetwork::send(SendOperation& operation, int to, std::size_t bytes)
   if (notes_use_ && message.out->noted && bytes > 0)
     use_.push_back({true, begin, message.out->out_free});
 
-  VirtualTime& time = *VirtualTime::here();
-  time.schedule(
-      message.out->out_free,
-      [](void* m) { static_cast<Message*>(m)->network->leave(*static_cast<Message*>(m)); },
-      &message);
-  time.schedule(
-      message.arrival,
-      [](void* m) { static_cast<Message*>(m)->network->arrive(*static_cast<Message*>(m)); },
-      &message);
+  message.leaves = message.out->out_free;
+  message.out->out.push_back(&message);
+  if (message.out->out.size() == 1) begin_to_send(message);
 
   auto& queues = ranks_[static_cast<std::size_t>(message.to)]->of(message.tag);
-  const auto found = std::ranges::find_if(queues.receives, [&](const ReceiveOperation* r) {
-    return r->peer == kAnyRank || r->peer == message.from;
-  });
-  if (found == queues.receives.end()) {
-    queues.messages.push_back(&message);
-  } else {
-    ReceiveOperation& receive = **found;
-    queues.receives.erase(found);
-    match(message, receive);
-  }
+  if (ReceiveOperation* receive = queues.take_receive(message.from))
+    match(message, *receive);
+  else
+    queues.messages[message.from].push_back(&message);
 }
 
 // The content is there at once. Only the time is missing.
@@ -339,7 +365,23 @@ void SimulatedNetwork::match(Message& message, ReceiveOperation& receive) {
   if (message.complete) complete(message);
 }
 
+// Its NIC is free for it.
+void SimulatedNetwork::begin_to_send(Message& message) {
+  VirtualTime& time = *VirtualTime::here();
+  time.schedule(
+      message.leaves,
+      [](void* m) { static_cast<Message*>(m)->network->leave(*static_cast<Message*>(m)); },
+      &message);
+  time.schedule(
+      message.arrival,
+      [](void* m) { static_cast<Message*>(m)->network->arrive(*static_cast<Message*>(m)); },
+      &message);
+}
+
 void SimulatedNetwork::leave(Message& message) {
+  auto& waiting = message.out->out;
+  waiting.pop_front();
+  if (!waiting.empty()) begin_to_send(*waiting.front());
   message.left = true;
   if (SendOperation* send = message.send) {
     send->left = true;
@@ -354,10 +396,27 @@ void SimulatedNetwork::arrive(Message& message) {
   const auto begin = std::max(nic.in_free, message.arrival);
   nic.in_free = begin + nic.passing_time(message.bytes);
   if (notes_use_ && nic.noted && message.bytes > 0) use_.push_back({false, begin, nic.in_free});
+  message.completes = std::max(nic.in_free, message.all_there);
+  // A message of a slow sender may be complete after a later one.
+  if (!nic.in.empty() && nic.in.back()->completes > message.completes) return expect(message);
+  nic.in.push_back(&message);
+  if (nic.in.size() == 1) expect(message);
+}
+
+void SimulatedNetwork::expect(Message& message) {
   VirtualTime::here()->schedule(
-      std::max(nic.in_free, message.all_there),
-      [](void* m) { static_cast<Message*>(m)->network->complete(*static_cast<Message*>(m)); },
+      message.completes,
+      [](void* m) { static_cast<Message*>(m)->network->all_in(*static_cast<Message*>(m)); },
       &message);
+}
+
+void SimulatedNetwork::all_in(Message& message) {
+  auto& waiting = message.in->in;
+  if (!waiting.empty() && waiting.front() == &message) {
+    waiting.pop_front();
+    if (!waiting.empty()) expect(*waiting.front());
+  }
+  complete(message);
 }
 
 void SimulatedNetwork::complete(Message& message) {

@@ -62,8 +62,11 @@ class SimulatedNetwork {
 
   Nic& nic(int rank, int peer);
   void send(SendOperation& operation, int to, std::size_t bytes);
+  void begin_to_send(Message& message);
   void leave(Message& message);
   void arrive(Message& message);
+  void expect(Message& message);
+  void all_in(Message& message);
   void complete(Message& message);
   void match(Message& message, ReceiveOperation& receive);
   void release(Message& message);
@@ -74,6 +77,7 @@ class SimulatedNetwork {
   std::vector<std::unique_ptr<Nic>> outer_, inner_;  // by node, by rank
   std::vector<std::unique_ptr<Message>> messages_;   // all that were ever needed at a time
   std::vector<Message*> unused_;
+  std::uint64_t operations_ = 0;  // so far
   bool failed_ = false;
   std::string reason_;
   bool notes_use_ = false;

@@ -260,20 +260,22 @@ class Job {
 
   void serve(int rank, Communication& communication) {
     PhantomNet net(profile_, host_);
-    communication.call(
-        [&] { algo_.make_server(context(net, communication))->serve(1, iterations_); });
+    communication.call([&] {
+      const auto server = algo_.make_server(context(net, communication));
+      for (std::int64_t t = 1; t <= last_; ++t) server->serve(t, t);
+    });
     report(rank, communication, net.spans);
   }
 
-  // Ends the job once times repeat. No rank has begun an iteration after the last one, because
-  // only one fiber runs at a time. (Servers must know the last iteration before.)
+  // Ends the job once times repeat. No worker has begun an iteration after the last one, because
+  // only one fiber runs at a time. Servers may already wait for the next one.
   void note_end(const Strategy& strategy, Communication& communication) {
     run_.ends.push_back(seconds_of(Clock::now().time_since_epoch()));
     if (run_.plan.text.empty()) run_.plan = strategy.plan();
     if (run_.repeats) return;
     const std::int64_t warm = std::ssize(run_.ends) - run_.cold;
     if (warm >= 0) run_.last_counted = run_.cold + warm / period_ * period_;
-    if (servers_ > 0 || s_.random(profile_)) return;
+    if (s_.random(profile_)) return;
     if (delayed_)  // the communication thread gets to it when it has summed this gradient
       communication.post(noted_, [this] {
         summed_.push_back(seconds_of(Clock::now().time_since_epoch()));
@@ -284,7 +286,7 @@ class Job {
     run_.repeats = true;
     run_.last_counted = std::ssize(run_.ends);
     run_.first_counted = run_.last_counted - cycle + 1;
-    last_ = begun_;
+    last_ = std::min(iterations_, begun_ + (servers_ > 0 ? 1 : 0));
   }
 
   void report(int rank, Communication& communication, const Spans& compute) {
