@@ -117,7 +117,7 @@ nets := mnist_mlp cifar_cnn cifar_convex alexnet resnet vgg googlenet inception
 apps := $(patsubst apps/%/main.cpp,%,$(wildcard apps/*/main.cpp))
 object = $(patsubst %,$(BUILD)/obj/%.o,$(basename $(1)))
 programs := $(addprefix $(BUILD)/,$(apps))
-objects := $(call object,$(lib_src) $(test_src) $(cuda_test_src) $(wildcard data/tools/*.cpp) tests/fuzz/fuzzer.cpp) $(apps:%=$(BUILD)/obj/apps/%/main.o)
+objects := $(call object,$(lib_src) $(test_src) $(cuda_test_src) $(wildcard data/tools/*.cpp apps/*/*.cpp) tests/fuzz/fuzzer.cpp)
 
 # What does no mathematics is compiled quickly rather than for speed. An inline function that both
 # kinds of files use may be linked as compiled here, so one that must be fast belongs in a .cpp.
@@ -133,6 +133,8 @@ tests-gpu: $(addprefix $(BUILD)/,cuda_tests $(nets))
 
 $(programs): $(BUILD)/%: $(BUILD)/obj/apps/%/main.o $(BUILD)/libtandem.a $(BUILD)/link_flags | results
 	$(link)
+# The other sources of programs that have several.
+$(foreach app,$(apps),$(eval $(BUILD)/$(app): $(call object,$(filter-out %/main.cpp,$(wildcard apps/$(app)/*.cpp)))))
 # Commands of README and docs/ write to results/.
 results:
 	@mkdir -p $@
@@ -147,7 +149,7 @@ $(BUILD)/cifar_from_png: $(call object,data/tools/cifar_from_png.cpp data/decode
 	$(link)
 define link
 	@echo "  link  $@"
-	@$(CXX) $(ld_flags) -o $@ $(filter %.o %.a,$^) $(ld_libs)
+	@$(CXX) $(ld_flags) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(ld_libs)
 endef
 
 $(BUILD)/libtandem.a: $(call object,$(lib_src)) $(BUILD)/sources
@@ -264,6 +266,11 @@ tables: deps
 	@$(MAKE) --no-print-directory $(addprefix $(BUILD)/,speedup mnist_mlp cifar_convex)
 	@scripts/tables $(BUILD)
 
+# The figures of the papers, simulated, with the papers' numbers in them.
+.PHONY: figures
+figures: $(BUILD)/paper_figures
+	@$(BUILD)/paper_figures --out docs/results/papers
+
 # Installs libraries, builds, and tests; then again with the address and undefined-behaviour
 # sanitizers. With SAN=…, only with those.
 check: deps
@@ -376,6 +383,7 @@ help:
 	@echo "make demo         install libraries, build, get data, train with each algorithm, compare (about 7 minutes)"
 	@echo "make tables       make the speedup tables of MNIST-MLP and CIFAR-Convex, with figures and reports, in results/"
 	@echo "                  (about 15 minutes); make tables-gpu: all benchmarks, on a GPU"
+	@echo "make figures      simulate the figures of the papers, into docs/results/papers/ (about 10 minutes)"
 	@echo "make check        install libraries, build and run all tests, also with sanitizers (about 18 minutes)"
 	@echo "make test         build and run the tests in one variant (SAN=thread, DEBUG=1, …)"
 	@echo "make check-faults kill ranks and let disks fail; nothing may be lost (about 20 minutes)"
