@@ -44,21 +44,23 @@ int main(int argc, char** argv) {
         "Simulates the figures of the papers that Tandem implements. Draws them with the papers' "
         "numbers\nas points, and prints what each paper claims and what the simulation says.");
     set_conventions(app);
-    app.add_option("--out", out, "Folder for figures (SVG, PNG), their data and claims.csv")
+    app.add_option("--out", out, "Folder for figures (SVG, PNG), their data, and the claims")
         ->type_name("DIR")
         ->required();
-    app.add_option("--paper", paper, "Only the figures of mg-wfbp, p3 or pipe-sgd; no claims.csv")
+    app.add_option("--paper", paper, "Only the figures of mg-wfbp, p3 or pipe-sgd")
         ->type_name("NAME");
     if (!parse_command_line(app, argc, argv)) return;
     if (!paper.empty() && !papers.contains(paper))
       throw UserError("--paper must be mg-wfbp, p3 or pipe-sgd, not {}", shown(paper, 40));
     std::filesystem::create_directories(out);
 
-    Reproduction reproduction(out);
-    for (const auto& [name, make] : papers)
-      if (paper.empty() || paper == name) make(reproduction);
-    print_claims(reproduction.claims());
-    if (paper.empty())
-      write_file(std::filesystem::path(out) / "claims.csv", claims_csv(reproduction.claims()));
+    for (const auto& [name, make] : papers) {
+      if (!paper.empty() && paper != name) continue;
+      Reproduction reproduction(out);
+      make(reproduction);
+      print_claims(reproduction.claims());
+      write_file(std::filesystem::path(out) / (name + "-claims.csv"),
+                 claims_csv(reproduction.claims()));
+    }
   });
 }
