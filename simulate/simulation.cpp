@@ -317,11 +317,6 @@ class Job {
   std::int64_t iterations_ = 0, begun_ = 0, last_ = 0;
 };
 
-bool alike(const Simulation& s, const Profile& profile) {
-  return strategy_named(s.algo).servers(s.options) == 0 && s.slow_ranks.empty() &&
-         s.slow_links.empty() && s.ranks_per_node == 1 && !s.random(profile);
-}
-
 }  // namespace
 
 std::vector<double> SimulatedRun::counted_s() const {
@@ -335,15 +330,25 @@ std::vector<double> SimulatedRun::counted_s() const {
 
 double SimulatedRun::mean_s() const { return mean(counted_s()); }
 
+void require_alike(const Profile& profile, const Simulation& s) {
+  const auto refuse = [&](const char* why) {
+    throw UserError("{}: one rank cannot stand for all, because {}", s.algo, why);
+  };
+  if (strategy_named(s.algo).servers(s.options) > 0) refuse("servers are not workers");
+  if (!s.slow_ranks.empty() || !s.slow_links.empty()) refuse("some are slower");
+  if (s.ranks_per_node > 1) refuse("some share a node");
+  if (s.random(profile)) refuse("they compute for different times (--jitter 0 lets them be alike)");
+}
+
 SimulatedRun simulate(const Profile& profile, const Simulation& s) {
   if (!s.one_for_all) return Job(profile, s).run();
-  const UserError unlike("{}: one rank cannot stand for all, because they do not all do the same",
-                         s.algo);
-  if (!alike(s, profile)) throw unlike;
+  require_alike(profile, s);
   try {
     return Job(profile, s).run();
   } catch (const Stalled&) {  // it waits for a message that a rank like it does not send
-    throw unlike;
+    throw UserError(
+        "{}: one rank cannot stand for all, because not all have an equal part in every sum",
+        s.algo);
   }
 }
 

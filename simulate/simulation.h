@@ -56,6 +56,9 @@ struct SimulatedRun {
 
 // Throws UserError if one rank cannot stand for all: with servers, with ranks that differ, and if
 // fewer blocks than workers are summed at a time.
+// Throws UserError, which says how they differ, if ranks cannot be alike.
+void require_alike(const Profile& profile, const Simulation& simulation);
+
 SimulatedRun simulate(const Profile& profile, const Simulation& simulation);
 
 }  // namespace tandem

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
 
 #include "base/error.h"
@@ -19,7 +20,8 @@ namespace {
 
 constexpr int kAllUpTo = 64;  // workers
 constexpr int kTimelineUpTo = 8;
-constexpr double kBytesPerRank = 400e3;  // stacks, queues and messages; a little more than measured
+// Stacks, queues and messages; a little more than measured.
+constexpr double kBytesPerRank = 400e3, kBytesPerRankWithManySums = 4e6;
 
 std::string text_of(const Simulation& s) {
   std::vector<std::string> parts;
@@ -76,12 +78,17 @@ void take(const SimulatedRun& run, const std::string& ranks, int stands_for, Cel
     cell.timeline = excerpt(trace_of(run), std::ssize(run.ends), cell.workers, mean(ms));
 }
 
-void check_memory(int ranks) {
+void check_memory(const Simulation& s) {
+  const StrategyInfo& info = strategy_named(s.algo);
+  const int ranks = s.workers + info.servers(s.options);
+  const double needed =
+      ranks *
+      (info.measures_until > 0 || info.make_server ? kBytesPerRankWithManySums : kBytesPerRank);
   const double there = static_cast<double>(::sysconf(_SC_AVPHYS_PAGES)) *
                        static_cast<double>(::sysconf(_SC_PAGESIZE));
-  if (ranks * kBytesPerRank > there)
+  if (needed > there)
     throw UserError("{} ranks need {:.1f} GB of memory, and {:.1f} GB are free; simulate fewer",
-                    ranks, ranks * kBytesPerRank / 1e9, there / 1e9);
+                    ranks, needed / 1e9, there / 1e9);
 }
 
 }  // namespace
@@ -115,16 +122,17 @@ Results Sweep::begin() const {
                     .link = link};
           const Simulation s = simulation_of(cell);
           const int ranks = count + info.servers(s.options);
-          for (const auto* slow : {&s.slow_ranks})
-            if (!slow->empty() && slow->rbegin()->first >= ranks)
-              throw UserError("--slow-rank {}: there are {} ranks", slow->rbegin()->first, ranks);
+          if (!s.slow_ranks.empty() && s.slow_ranks.rbegin()->first >= ranks)
+            throw UserError("--slow-rank {}: there are {} ranks", s.slow_ranks.rbegin()->first,
+                            ranks);
           if (!s.slow_links.empty() && s.slow_links.rbegin()->first >= ranks)
             throw UserError("--slow-link {}: there are {} ranks", s.slow_links.rbegin()->first,
                             ranks);
           if (ranks % s.ranks_per_node != 0)
             throw UserError("--ranks-per-node {}: {} ranks do not fill whole nodes",
                             s.ranks_per_node, ranks);
-          if (mode != SimulationMode::folded && ranks <= kAllUpTo) check_memory(ranks);
+          if (mode == SimulationMode::message) check_memory(s);
+          if (mode == SimulationMode::folded) require_alike(profile, s);
           r.cells.push_back(std::move(cell));
         }
   if (!profile.host.empty())
@@ -166,14 +174,14 @@ Simulation Sweep::simulation_of(const Cell& cell) const {
   s.link = parse_link(cell.link);
   const StrategyInfo& info = strategy_named(cell.algo);
   std::erase_if(s.options, [&](const auto& option) { return !info.has_option(option.first); });
-  s.keep_spans = s.keep_spans || cell.workers <= kTimelineUpTo;
+  s.keep_spans = s.keep_spans || (keep_timelines && cell.workers <= kTimelineUpTo);
   return s;
 }
 
 SimulatedRun Sweep::run(Cell& cell) const {
   Simulation s = simulation_of(cell);
   const auto all = [&](const std::string& why) {
-    check_memory(s.workers + strategy_named(s.algo).servers(s.options));
+    check_memory(s);
     s.one_for_all = false;
     SimulatedRun run = simulate(profile, s);
     take(run, "all: " + why, 1, cell);
@@ -183,7 +191,6 @@ SimulatedRun Sweep::run(Cell& cell) const {
   if (mode == SimulationMode::automatic && cell.workers <= kAllUpTo)
     return all(fmt::format("there are at most {}", kAllUpTo));
   s.one_for_all = true;
-  s.keep_spans = s.keep_spans && cell.workers <= kTimelineUpTo;
   try {
     SimulatedRun run = simulate(profile, s);
     take(run, mode == SimulationMode::folded ? "one: --mode folded" : "one: they are alike",
@@ -235,18 +242,35 @@ std::string explanation(const SimulatedRun& run) {
          communicates ? run.ranks[0].communication_spans : run.ranks[0].compute_spans)
       if (span.end > begin && span.begin < end) lines.push_back({span, communicates});
   std::ranges::stable_sort(lines, {}, [](const Line& l) { return l.span.begin; });
+  // A ring adds many blocks, one after the other: they become one line.
+  std::map<std::pair<SpanKind, std::int64_t>, std::pair<std::int64_t, Clock::duration>> added;
+  const auto is_part = [](const Line& l) {
+    return l.communicates && (l.span.kind == SpanKind::sum || l.span.kind == SpanKind::compress);
+  };
+  for (const Line& l : lines)
+    if (is_part(l)) {
+      auto& [count, time] = added[{l.span.kind, l.span.iteration}];
+      ++count;
+      time += l.span.end - l.span.begin;
+    }
+  std::erase_if(lines, is_part);
 
   const auto ms = [&](Clock::duration d) { return 1e3 * seconds_of(d); };
-  std::string text = fmt::format(
-      "iteration {} of worker 0, {:.3f} ms; its first column is the time since it began\n", shown,
-      ms(end - begin));
+  std::string text =
+      fmt::format("iteration {} of worker 0, {:.3f} ms: when, which thread, what, how long\n",
+                  shown, ms(end - begin));
   for (const Line& line : lines)
     text += fmt::format(
         "{:>12.3f} ms  {:<13} {:<11} {:>10.3f} ms{}\n", ms(line.span.begin - begin),
         line.communicates ? "communication" : "compute",
         kSpanNames[static_cast<std::size_t>(line.span.kind)], ms(line.span.end - line.span.begin),
         line.span.iteration == shown ? "" : fmt::format("  of iteration {}", line.span.iteration));
-  return text;
+  for (const auto& [of, sum] : added)
+    text += fmt::format("{:>15}  {:<13} {:<11} {:>10.3f} ms in {} parts, meanwhile{}\n", "",
+                        "communication", kSpanNames[static_cast<std::size_t>(of.first)],
+                        ms(sum.second), sum.first,
+                        of.second == shown ? "" : fmt::format(", of iteration {}", of.second));
+  return text + "\n";
 }
 
 }  // namespace tandem

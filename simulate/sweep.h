@@ -24,8 +24,9 @@ struct Sweep {
   std::vector<std::string> links;
   std::vector<std::string> algos;
   std::vector<std::string> compressors;
-  Simulation shared;  // the rest; an algorithm gets those of its options that it has
-  std::string what;   // in words: all that changes results, besides the lists above
+  Simulation shared;            // the rest; an algorithm gets those of its options that it has
+  bool keep_timelines = false;  // of few workers, for the report
+  std::string what;             // in words: all that changes results, besides the lists above
   std::string command_line;
 
   // All cells, before any of them has been simulated. Throws UserError for what cannot be
@@ -37,7 +38,7 @@ struct Sweep {
 
   Simulation simulation_of(const Cell& cell) const;
   // In automatic mode, all ranks of up to 64 are simulated, and one of more if they are alike.
-  // Stores the results in `cell`.
+  // Stores the results in `cell`. Throws UserError if there is not enough memory.
   SimulatedRun run(Cell& cell) const;
 };
 

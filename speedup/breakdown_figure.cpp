@@ -82,10 +82,12 @@ std::optional<GnuplotFigure> breakdown_figure(std::span<const Cell> setting) {
   }
   double highest = 0;
   std::string labels;
+  const bool simulated = !cells[0]->simulated_ranks.empty();
   script += "$tops << end\n";
   for (std::size_t i = 0; i < cells.size(); ++i) {
     script += fmt::format("{:.6g} {:.6g} \"{} ms\" \"{}\"\n", middle(i), tops[i],
-                          ms_text(cells[i]->iteration_ms()), percent_text(cells[i]->test_accuracy));
+                          ms_text(cells[i]->iteration_ms()),
+                          simulated ? "" : percent_text(cells[i]->test_accuracy));
     highest = std::max(highest, tops[i]);
     const std::string name = gnuplot_quoted(marked_name(*cells[i]));
     if (cells.size() > kBarsInOneLine)  // in two lines
@@ -105,8 +107,8 @@ std::optional<GnuplotFigure> breakdown_figure(std::span<const Cell> setting) {
       "set bmargin at screen 0.22; set tmargin at screen 0.9\n"
       "set key at screen 0.53, screen 0.035 center bottom horizontal Left reverse samplen 1.5 "
       "width 2\n",
-      gnuplot_quoted(
-          fmt::format("mean iteration and final test accuracy ({})", cells[0]->setting())),
+      gnuplot_quoted(fmt::format("mean iteration{} ({})",
+                                 simulated ? "" : " and final test accuracy", cells[0]->setting())),
       names, -space, static_cast<double>(cells.size() - 1) + space, highest * 1.17);
   if (!labels.empty()) script += "unset xtics\n";
   script += labels + plots;

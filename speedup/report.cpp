@@ -120,7 +120,26 @@ workers, link {9}. The report compares the time per iteration and the final accu
       listed(r, [](const Cell& cell) { return escaped(cell.link); }), navigation);
 }
 
+std::string simulated_summary(const Results& results, const std::vector<Group>& groups) {
+  std::string rows;
+  for (const Group group : groups)
+    if (const Cell* best = fastest(group))
+      rows += fmt::format(
+          "<tr><td>{}</td><td style=\"text-align:left\">{}</td><td>{}</td><td>{}</td></tr>\n",
+          place(*best), named(*best), ms_text(best->iteration_ms()),
+          times_text(results.speedup(*best, "D-Sync")));
+  return fmt::format(R"(<h2 id="speedup">Speedup</h2>
+<p>The fastest algorithm in each setting. Speedups depend on the ratio of computation to communication.</p>
+<div class="scroll"><table class="summary">
+<thead><tr><th>setting</th><th style="text-align:left">fastest</th><th>iteration, ms</th><th>over D-Sync</th></tr></thead>
+<tbody>
+{}</tbody></table></div>
+)",
+                     rows);
+}
+
 std::string speedup_summary(const Results& results, const std::vector<Group>& groups) {
+  if (results.simulated) return simulated_summary(results, groups);
   std::string rows;
   for (const Group group : groups)
     if (const Cell* best = fastest(group)) {
@@ -213,7 +232,7 @@ std::string tables(const Results& results, const std::vector<Group>& groups) {
   return html;
 }
 
-std::string caption(const std::string& kind) {
+std::string caption(const std::string& kind, bool simulated) {
   if (kind == "accuracy")
     return "Test accuracy by training time, without the time of tests, on a logarithmic scale; and "
            "by iteration, which shows what stale or compressed gradients cost. The dashed line is "
@@ -221,14 +240,19 @@ std::string caption(const std::string& kind) {
   if (kind == "gap")
     return "The loss over the whole training set minus its minimum, which a long run has found, by "
            "time and by iteration.";
+  if (kind == "breakdown" && simulated)
+    return "What the workers' compute threads spend an iteration on. The hatched bar is "
+           "communication "
+           "on the other thread, in parallel: it costs no time.";
   if (kind == "breakdown")
     return "What a worker's compute thread spends a mean iteration on. The labels are the mean "
            "time and the final test accuracy. The whisker reaches from the fastest to the slowest "
            "repeat. The hatched bar is communication on the other thread, in parallel: it costs no "
            "time, but without the pipeline it would add to the bar.";
-  const char* points =
-      "Points are measured, with the range of the repeats. Lines are predictions; between two "
-      "measured settings the costs are interpolated.";
+  const char* points = simulated ? "Points are simulated; open circles are measured (--measured)."
+                                 : "Points are measured, with the range of the repeats. Lines are "
+                                   "predictions; between two "
+                                   "measured settings the costs are interpolated.";
   if (kind == "links")
     return fmt::format(
         "Speedup by link bandwidth. {} Pipe-SGD alone gains most where computation and "
@@ -237,7 +261,7 @@ std::string caption(const std::string& kind) {
   return fmt::format("Speedup by number of workers. {}", points);
 }
 
-std::string figure_html(const FigureName& name, const fs::path& folder) {
+std::string figure_html(const FigureName& name, const fs::path& folder, bool simulated) {
   const fs::path file = folder / (name.file + ".svg");
   if (!fs::exists(file))
     return fmt::format("<p class=\"missing\"{}>{}.svg is missing: drawing it needs gnuplot.</p>\n",
@@ -246,12 +270,13 @@ std::string figure_html(const FigureName& name, const fs::path& folder) {
   return fmt::format(
       "<figure id=\"{}\"{}><div class=\"scroll\">{}</div><figcaption>{}</figcaption></figure>\n",
       name.file, of_setting(name.setting), svg.substr(std::min(svg.find("<svg"), svg.size())),
-      caption(name.kind));
+      caption(name.kind, simulated));
 }
 
 std::string figures(const Results& results, const fs::path& folder) {
   std::string html = "<h2 id=\"figures\">Figures</h2>\n";
-  for (const FigureName& name : figures_of(results)) html += figure_html(name, folder);
+  for (const FigureName& name : figures_of(results))
+    html += figure_html(name, folder, results.simulated);
   return html;
 }
 
@@ -278,7 +303,25 @@ scale; the others have their own. Point at a span to read its length.</p>
          html;
 }
 
+std::string simulated_reading() {
+  return R"(<h2 id="reading">How to read this</h2>
+<dl>
+<dt>iteration</dt><dd>The mean over the first worker's iterations, in virtual time, once they repeat or without the first ones.</dd>
+<dt>samples/s</dt><dd>Of all workers together.</dd>
+<dt>speedup over</dt><dd>The other algorithm's iteration time divided by this one's, with the same workers and link. Same bits: over
+D-Sync with the same compression.</dd>
+<dt>compute, compress, exposed</dt><dd>Forward, backward and update; compression that the compute thread waits for; communication that it
+waits for. Means over the workers.</dd>
+<dt>hidden</dt><dd>Communication and compression in parallel with computation.</dd>
+<dt>MB sent</dt><dd>Per iteration by all ranks together, in millions of bytes.</dd>
+<dt>ranks</dt><dd>All were simulated, or one that stands for all, because all do the same at the same time.</dd>
+</dl>
+<p>The documentation has more: <code>docs/15-a-thousand-workers.md</code> explains simulations, and what they do not know.</p>
+)";
+}
+
 std::string reading(const Results& results) {
+  if (results.simulated) return simulated_reading();
   return fmt::format(
       R"(<h2 id="reading">How to read this</h2>
 <p>A parameter server (PS-Sync) moves all gradients and weights through one NIC (network card). D-Sync sums the gradients in

@@ -41,7 +41,8 @@ std::vector<Column> simulated_columns(const Results& r) {
       {iteration, "mean", "iteration ms", [](const Cell& c) { return ms_text(c.iteration_ms()); }},
       {"all workers", "samples/s", "samples/s",
        [&r](const Cell& c) {
-         return fmt::format("{:.4g}", 1e3 * r.samples(c.workers) / c.iteration_ms());
+         const double rate = 1e3 * r.samples(c.workers) / c.iteration_ms();
+         return fmt::format("{:.{}f}", rate, rate < 1000 ? 1 : 0);
        }},
       {fast, "PS-Sync", "over PS-Sync",
        [&r](const Cell& c) { return times_text(r.speedup(c, "PS-Sync")); }},

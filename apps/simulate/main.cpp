@@ -130,8 +130,8 @@ bool parse(int argc, char** argv, Options& o) {
       ->transform(whole(1, 1024));
   add(kCluster, "--inner-link", inner, "SPEED", "Between the ranks of a node");
   add(kCluster, "--jitter", jitter, "PERCENT",
-      "How much computing scatters from iteration to iteration: a standard deviation such as 5%, "
-      "or profile: as was measured");
+      "How much computing scatters from iteration to iteration: a standard deviation in per cent, "
+      "such as 5%, or profile: as was measured");
   add(kHow, "--iterations", s.iterations, "N", "At most; a simulation ends when iterations repeat")
       ->transform(whole(12, 1'000'000));
   add(kHow, "--seed", s.seed, "N", "Determines how computing scatters")
@@ -176,12 +176,18 @@ bool parse(int argc, char** argv, Options& o) {
     for (std::string name : given)
       if (const std::string complaint = rules::one_of(all).complaint(name); !complaint.empty())
         throw UserError("{}: {}", option, complaint);
-    if (std::set(given.begin(), given.end()).size() != given.size())
-      throw UserError("{}: a name is there twice", option);
   };
   check_names("--algo", algos, strategy_names());
   check_names("--compress", compressors, compressor_names());
   for (const std::string& link : links) parse_link(link);
+  const auto check_once = [](const char* option, const auto& given) {
+    if (std::set(given.begin(), given.end()).size() != given.size())
+      throw UserError("{}: a value is there twice", option);
+  };
+  check_once("--algo", algos);
+  check_once("--compress", compressors);
+  check_once("--link", links);
+  check_once("--workers", workers);
   for (const std::string& text : slow_ranks) {
     const auto [rank, value] = of_rank("--slow-rank", text);
     s.slow_ranks[rank] =
@@ -202,6 +208,7 @@ bool parse(int argc, char** argv, Options& o) {
   const std::string profile_text = to_text(sweep.profile);
   const std::uint64_t hash = hash_of(std::as_bytes(std::span(profile_text)));
   set_jitter(jitter, sweep);
+  if (!s.scatters) jitter = "0";
   sweep.mode = mode == "message"  ? SimulationMode::message
                : mode == "folded" ? SimulationMode::folded
                                   : SimulationMode::automatic;
@@ -211,6 +218,7 @@ bool parse(int argc, char** argv, Options& o) {
   sweep.compressors = compressors;
   sweep.what = fmt::format("profile {:08x}, jitter {}, mode {}", hash & 0xffffffff, jitter, mode);
   s.keep_spans = o.explain || !o.trace.empty();
+  sweep.keep_timelines = !o.out.empty();
   const std::size_t cells = workers.size() * links.size() * algos.size() * compressors.size();
   if (s.keep_spans && cells > 1)
     throw UserError("--trace and --explain show one simulation, but this command has {}", cells);
@@ -265,7 +273,7 @@ void run(const Options& o) {
           "[{}/{}] {}, {}: {} ms; {} iterations{}, {:.1f} s, {:.2f} million events per second; "
           "{}{}\n",
           number, results.cells.size(), cell.name, cell.setting(), ms_text(cell.iteration_ms()),
-          run.ends.size(), run.repeats ? ", which then repeat" : "", seconds,
+          run.ends.size(), run.repeats ? ", the last of which repeat" : "", seconds,
           static_cast<double>(run.events) / seconds / 1e6, cell.simulated_ranks,
           run.plan.text.empty() ? "" : "; plan: " + run.plan.text));
     if (!o.trace.empty()) write_file(o.trace, trace_of(run));

@@ -40,7 +40,7 @@ TEST_CASE("simulate: from a net and a GPU to tables, figures and a report" *
   CHECK(first.status == 0);
   CHECK(first.err.empty());
   CHECK(first.out.find("[6/6] Merge, 8 workers, link 10gbe:") != std::string::npos);
-  CHECK(first.out.find("which then repeat") != std::string::npos);
+  CHECK(first.out.find("the last of which repeat") != std::string::npos);
   for (const char* file : {"results.json", "results.csv", "table.md", "report.html", "workers.svg",
                            "workers.png", "breakdown.svg"})
     CHECK(std::filesystem::file_size(out + "/" + file) > 0);
@@ -90,7 +90,7 @@ TEST_CASE("simulate: what is wrong is refused with one sentence" *
   CHECK(refusal({"--profile", folder / "empty", "--batch", "3"}) ==
         "--batch has no effect with --profile");
   CHECK(refusal(resnet50({"--algo", "d-synk"})).starts_with("--algo: must be"));
-  CHECK(refusal(resnet50({"--algo", "d-sync,d-sync"})) == "--algo: a name is there twice");
+  CHECK(refusal(resnet50({"--algo", "d-sync,d-sync"})) == "--algo: a value is there twice");
   CHECK(refusal(resnet50({"--slice", "5000"})) ==
         "--slice has no effect with --algo d-sync,merge,pipe-sgd");
   CHECK(refusal(resnet50({"--slow-rank", "3"})) ==
@@ -105,9 +105,9 @@ TEST_CASE("simulate: what is wrong is refused with one sentence" *
   CHECK(refusal(resnet50({"--explain"})) ==
         "--trace and --explain show one simulation, but this command has 3");
   CHECK(refusal(resnet50({"--algo", "wfbp", "--workers", "512", "--mode", "folded"})) ==
-        "wfbp: one rank cannot stand for all, because they do not all do the same");
+        "wfbp: one rank cannot stand for all, because not all have an equal part in every sum");
   CHECK(refusal(resnet50({"--algo", "ps-sync", "--mode", "folded"})) ==
-        "ps-sync: one rank cannot stand for all, because they do not all do the same");
+        "ps-sync: one rank cannot stand for all, because servers are not workers");
   CHECK(refusal(resnet50({"--workers", "65536", "--mode", "message"})).find("GB of memory") !=
         std::string::npos);
   CHECK_FALSE(std::filesystem::exists(folder / "out"));

@@ -158,11 +158,14 @@ TEST_CASE("simulation: one rank can stand for a thousand, if they are alike" *
   CHECK(seconds <= expected + latencies);
 
   // A message per tensor has fewer blocks than there are workers, and servers are not workers.
-  for (const std::string algo : {"wfbp", "ps-sync"}) {
+  const auto refusal = [&](const std::string& algo) {
     simulation.algo = algo;
-    CHECK(message_of<UserError>([&] { simulate(net(), simulation); }) ==
-          algo + ": one rank cannot stand for all, because they do not all do the same");
-  }
+    return message_of<UserError>([&] { simulate(net(), simulation); });
+  };
+  CHECK(refusal("wfbp") ==
+        "wfbp: one rank cannot stand for all, because not all have an equal part in every sum");
+  CHECK(refusal("ps-sync") ==
+        "ps-sync: one rank cannot stand for all, because servers are not workers");
 }
 
 TEST_CASE("simulation: phantom memory has addresses of its own, which are used again") {

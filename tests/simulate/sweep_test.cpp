@@ -28,6 +28,7 @@ Sweep sweep() {
   s.algos = {"d-sync", "ps-sync", "pipe-sgd"};
   s.compressors = {"none", "quant8"};
   s.shared.iterations = 20;
+  s.keep_timelines = true;
   s.what = "a test";
   return s;
 }
@@ -107,7 +108,7 @@ TEST_CASE("sweep: many alike ranks are simulated by one" * doctest::skip(!has_vi
   s.mode = SimulationMode::folded;
   s.shared.slow_ranks[3] = 0.5;
   CHECK(message_of<UserError>([&] { simulated(); }) ==
-        "d-sync: one rank cannot stand for all, because they do not all do the same");
+        "d-sync: one rank cannot stand for all, because some are slower");
 }
 
 TEST_CASE("sweep: what does not fit is refused before anything runs") {
