@@ -323,6 +323,10 @@ bench-restart: $(BUILD)/mnist_mlp $(BUILD)/resnet
 	@scripts/bench-restart $(BUILD) "$(MPIEXEC)"
 
 # Times P3 compared with the baseline of its paper, and with slices of different sizes.
+.PHONY: bench-simulate
+bench-simulate: $(addprefix $(BUILD)/,mnist_mlp resnet simulate)
+	@scripts/bench-simulate $(BUILD)
+
 .PHONY: bench-p3
 bench-p3: $(addprefix $(BUILD)/,resnet vgg)
 	@scripts/bench-p3 $(BUILD)
@@ -394,6 +398,7 @@ help:
 	@echo "                  (compared with PyTorch's, if it is installed; about 15 minutes)"
 	@echo "make bench-gpu    time a training step of every model on a GPU, compared with PyTorch's"
 	@echo "make bench-overlap  time the algorithms that communicate during backward (about an hour)"
+	@echo "make bench-simulate  compare simulations with the runs that they were made from (ten minutes)"
 	@echo "make bench-p3     time P3, compared with the baseline of its paper (about half an hour)"
 	@echo "make bench-restart  time from kill -9 of a rank to the next iteration, under scripts/supervise"
 	@echo "make bench-peers  time four workers on shaped network namespaces, compared with PyTorch's DDP over gloo (needs root)"
