@@ -1,4 +1,4 @@
-// Statistics of measured values.
+// Sums and statistics.
 #pragma once
 
 #include <algorithm>
@@ -7,6 +7,14 @@
 #include <vector>
 
 namespace tandem {
+
+// The sum of a member over all elements.
+template <class Element, class T>
+T total(const std::vector<Element>& elements, T Element::*member) {
+  T sum = 0;
+  for (const Element& element : elements) sum += element.*member;
+  return sum;
+}
 
 // The value below which `share` of the values lie (nearest rank); 0 if there are none.
 inline double quantile(std::vector<double> values, double share) {

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "speedup/figures.h"
 #include "speedup/report.h"
+#include "speedup/results_file.h"
 #include "speedup/table.h"
 #include "train/files.h"
 

@@ -8,7 +8,9 @@
 
 #include "base/error.h"
 #include "dist/strategies.h"
+#include "speedup/earlier_results.h"
 #include "speedup/environment.h"
+#include "speedup/results_file.h"
 
 namespace tandem {
 
@@ -68,21 +70,18 @@ Cell without_times(const Cell& cell) {
 
 Results Comparison::resume(const Results& earlier) const {
   Results now = begin();
-  const auto same = [](const char* what, const auto& before, const auto& wanted) {
-    if (before != wanted)
-      throw UserError("it holds results with {} {}, not {}", what, before, wanted);
-  };
-  same("--bench", earlier.bench, now.bench);
-  same("--device", std::string_view(to_string(earlier.device)), to_string(now.device));
-  same("--precision", std::string_view(to_string(earlier.precision)), to_string(now.precision));
-  same("--batch", earlier.batch, now.batch);
-  same("--iterations", earlier.iterations, now.iterations);
-  same("--timed", earlier.timed, now.timed);
-  same("--repeats", earlier.repeats, now.repeats);
-  same("--tests", earlier.tests, now.tests);
-  same("--seed", earlier.seed, now.seed);
-  same("options", fmt::format("'{}'", earlier.options), fmt::format("'{}'", now.options));
-  same("ranks over", earlier.environment.transport, now.environment.transport);
+  require_same("--bench", earlier.bench, now.bench);
+  require_same("--device", std::string_view(to_string(earlier.device)), to_string(now.device));
+  require_same("--precision", std::string_view(to_string(earlier.precision)),
+               to_string(now.precision));
+  require_same("--batch", earlier.batch, now.batch);
+  require_same("--iterations", earlier.iterations, now.iterations);
+  require_same("--timed", earlier.timed, now.timed);
+  require_same("--repeats", earlier.repeats, now.repeats);
+  require_same("--tests", earlier.tests, now.tests);
+  require_same("--seed", earlier.seed, now.seed);
+  require_same("options", fmt::format("'{}'", earlier.options), fmt::format("'{}'", now.options));
+  require_same("ranks over", earlier.environment.transport, now.environment.transport);
   now.data = earlier.data;
   now.parameters = earlier.parameters;
   for (Cell& cell : now.cells)
@@ -95,11 +94,11 @@ Results Comparison::resume(const Results& earlier) const {
   // one.
   const Environment here = std::exchange(now.environment, earlier.environment);
   if (!std::ranges::all_of(now.cells, &Cell::done)) {
-    same("Tandem", earlier.environment.tandem, here.tandem);
-    same("the processor", earlier.environment.processor, here.processor);
-    same("cores:", earlier.environment.cores, here.cores);
-    same("the GPU", earlier.environment.gpu, here.gpu);
-    same("versions", earlier.environment.versions, here.versions);
+    require_same("Tandem", earlier.environment.tandem, here.tandem);
+    require_same("the processor", earlier.environment.processor, here.processor);
+    require_same("cores:", earlier.environment.cores, here.cores);
+    require_same("the GPU", earlier.environment.gpu, here.gpu);
+    require_same("versions", earlier.environment.versions, here.versions);
     now.environment.command = here.command;
   }
   return now;

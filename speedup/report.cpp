@@ -9,6 +9,7 @@
 #include "speedup/figures.h"
 #include "speedup/html.h"
 #include "speedup/palette.h"
+#include "speedup/reading.h"
 #include "speedup/report_style.h"
 #include "speedup/table.h"
 #include "speedup/timeline.h"
@@ -189,7 +190,7 @@ std::string row(const std::vector<Column>& columns, const Cell& cell, bool best)
   for (const Column& c : columns)
     html += fmt::format("<td{}>{}</td>",
                         std::exchange(group, c.group) != c.group ? " class=\"begin\"" : "",
-                        c.value(cell));
+                        escaped(c.value(cell)));
   return html + "</tr>\n";
 }
 
@@ -210,10 +211,12 @@ std::string head(const std::vector<Column>& columns) {
 }
 
 std::string tables(const Results& results, const std::vector<Group>& groups) {
-  std::string html = fmt::format(
-      "<h2 id=\"tables\">Tables</h2>\n<p>The fastest algorithm of each setting is marked. The "
-      "paper's best setting: {} over D-Sync, {} over PS-Sync.</p>\n",
-      kPaperOverDSync, kPaperOverPsSync);
+  std::string html =
+      "<h2 id=\"tables\">Tables</h2>\n<p>The fastest algorithm of each setting is marked.";
+  if (!results.simulated)
+    html += fmt::format(" The paper's best setting: {} over D-Sync, {} over PS-Sync.",
+                        kPaperOverDSync, kPaperOverPsSync);
+  html += "</p>\n";
   const std::vector<Column> columns = columns_of(results);
   for (const Group group : groups) {
     html +=
@@ -280,7 +283,7 @@ std::string figures(const Results& results, const fs::path& folder) {
   return html;
 }
 
-std::string timelines(const std::vector<Group>& groups) {
+std::string timelines(const Results& results, const std::vector<Group>& groups) {
   std::string html;
   const auto add = [&html](const std::string& title, const Cell& of, const std::string& svg) {
     if (!svg.empty())
@@ -294,73 +297,16 @@ std::string timelines(const std::vector<Group>& groups) {
     for (const Cell& cell : group) add(named(cell), cell, timeline_svg(cell));
   }
   if (html.empty()) html = "<p>No timeline was recorded.</p>\n";
-  return R"(<h2 id="timelines">Timelines</h2>
-<p>Two iterations from a separate run of twelve: the pair whose time is closest to the mean. Each rank has two threads. The
+  return std::string("<h2 id=\"timelines\">Timelines</h2>\n<p>Two iterations") +
+         (results.simulated ? " of the simulation"
+                            : " from a separate run of twelve: the pair whose time is closest to "
+                              "the mean") +
+         R"(. Each rank has two threads. The
 upper row computes, the lower one communicates. With D-Sync the rows take turns. With Pipe-SGD the lower row handles an
 earlier iteration while the upper one computes: compare the numbers. In the first picture all algorithms share one time
 scale; the others have their own. Point at a span to read its length.</p>
 )" + timeline_legend() +
          html;
-}
-
-std::string simulated_reading() {
-  return R"(<h2 id="reading">How to read this</h2>
-<dl>
-<dt>iteration</dt><dd>The mean over the first worker's iterations, in virtual time, once they repeat or without the first ones.</dd>
-<dt>samples/s</dt><dd>Of all workers together.</dd>
-<dt>speedup over</dt><dd>The other algorithm's iteration time divided by this one's, with the same workers and link. Same bits: over
-D-Sync with the same compression.</dd>
-<dt>compute, compress, exposed</dt><dd>Forward, backward and update; compression that the compute thread waits for; communication that it
-waits for. Means over the workers.</dd>
-<dt>hidden</dt><dd>Communication and compression in parallel with computation.</dd>
-<dt>MB sent</dt><dd>Per iteration by all ranks together, in millions of bytes.</dd>
-<dt>ranks</dt><dd>All were simulated, or one that stands for all, because all do the same at the same time.</dd>
-</dl>
-<p>The documentation has more: <code>docs/15-a-thousand-workers.md</code> explains simulations, and what they do not know.</p>
-)";
-}
-
-std::string reading(const Results& results) {
-  if (results.simulated) return simulated_reading();
-  return fmt::format(
-      R"(<h2 id="reading">How to read this</h2>
-<p>A parameter server (PS-Sync) moves all gradients and weights through one NIC (network card). D-Sync sums the gradients in
-a ring of workers, so that all NICs carry the same load. But an iteration does one thing after the other:</p>
-<p><code>update + compute + communicate</code> <span class="soft">(Eq. 2)</span></p>
-<p>Pipe-SGD updates with the gradients of an earlier iteration. Computation and communication then run in parallel, and
-only the longer of the two counts:</p>
-<p><code>max(update + compute, communicate)</code> <span class="soft">(Eq. 4)</span></p>
-<p>So it gains most, a factor of two, where both take equally long. Compression shortens communication: +T sends 16 instead
-of 32 bits per number, +Q sends 8.</p>
-<dl>
-<dt>iteration</dt><dd>The mean over the timed iterations of all repeats; ± is half the range from the fastest to the slowest
-repeat. The median is over all timed iterations. If it is far from the mean, some iterations took much longer than others.</dd>
-<dt>s to {}</dt><dd>Training time in seconds{} until the first of three tests in a row with that accuracy. Near the end of the
-run, the remaining tests suffice. Stale or compressed gradients can need more iterations; this column includes them.</dd>
-<dt>speedup over</dt><dd>The other algorithm's iteration time divided by this one's, with the same number of workers and the same
-link. Same bits: over D-Sync with the same compression.</dd>
-<dt>compute</dt><dd>Loading data, forward, backward and update.</dd>
-<dt>compress</dt><dd>Compressing, decompressing and summing compressed values, as far as the compute thread waits for it.</dd>
-<dt>exposed</dt><dd>Communication that the compute thread waits for: sending, receiving, plain sums, and the wait for slower workers.</dd>
-<dt>other</dt><dd>The rest of the iteration: handing over to the other thread, waking up, gaps between the measured spans.</dd>
-<dt>hidden</dt><dd>Communication and compression in parallel with computation. It is not part of the iteration's time. The other four are;
-their sum is the mean.</dd>
-<dt>wait</dt><dd>In timelines: a thread waits for the other thread of its worker. The compute thread's waits are compress, exposed and
-part of other.</dd>
-<dt>predicted</dt><dd>The iteration time computed from the measured compute times of the slowest worker and the calibrated network. D-Sync: the
-paper's equation 2. Pipe-SGD: equation 5. PS-Sync: equation 2 with the time that a server's NIC needs for the data of all workers.
-Local-SGD: equation 2 with the all-reduce's time divided by <code>--period</code>. WFBP, Buckets, MG-WFBP and Merge: equation 21 of
-the MG-WFBP paper, from times that the run measured. A dash: there is no equation for it.</dd>
-<dt>MB sent</dt><dd>Sent per iteration by all ranks together, in millions of bytes.</dd>
-<dt>*</dt><dd>The measurement was disturbed: other programs took more than 5% of the cores' time, the hypervisor more than 1%, or one
-repeat had more than twice as many involuntary context switches as another.</dd>
-</dl>
-<p>The documentation has more: <code>docs/05-overlap.md</code> explains the paper's argument,
-<code>docs/emulated-link.md</code> explains links such as <code>1gbe</code>, <code>docs/results</code> has more measurements.</p>
-)",
-      target_text(results),
-      results.extrapolates() ? " (iterations times the mean iteration time)"
-                             : ", including its start,");
 }
 
 std::string environment(const Results& r) {
@@ -392,7 +338,8 @@ std::string report_html(const Results& results, const fs::path& figures_folder) 
   const std::vector<Group> groups = results.settings();
   const std::string what_if = what_if_html(results);
   const bool has_what_if = !what_if.empty();
-  return fmt::format(R"(<!DOCTYPE html>
+  return fmt::format(
+      R"(<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -407,12 +354,11 @@ std::string report_html(const Results& results, const fs::path& figures_folder) 
 </body>
 </html>
 )",
-                     results.simulated ? "Simulation" : "Speedup of Pipe-SGD", escaped(results.net),
-                     kReportStyle, has_what_if ? kWhatIfStyle : "",
-                     introduction(results, has_what_if), speedup_summary(results, groups),
-                     chooser(groups), tables(results, groups), what_if,
-                     figures(results, figures_folder), timelines(groups), reading(results),
-                     environment(results), kReportScript, has_what_if ? kWhatIfScript : "");
+      results.simulated ? "Simulation" : "Speedup of Pipe-SGD", escaped(results.net), kReportStyle,
+      has_what_if ? kWhatIfStyle : "", introduction(results, has_what_if),
+      speedup_summary(results, groups), chooser(groups), tables(results, groups), what_if,
+      figures(results, figures_folder), timelines(results, groups), reading_html(results),
+      environment(results), kReportScript, has_what_if ? kWhatIfScript : "");
 }
 
 }  // namespace tandem

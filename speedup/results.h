@@ -1,5 +1,6 @@
 // The results of a comparison of algorithms: one cell for each algorithm, link and number of
-// workers. They are stored in results.json. Tables, figures and the report are made from it.
+// workers. They are stored in results.json (results_file.h). Tables, figures and the report are
+// made from it.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +8,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "dist/timing/model.h"
@@ -124,7 +124,7 @@ struct Results {
   Environment environment;
   std::vector<Cell> cells;  // by workers, then link, then algorithm
 
-  // Of an iteration of so many workers, all together.
+  // How many samples all workers together train on in an iteration.
   double samples(int workers) const;
   // Whether only some of a run's iterations are timed, and the times of whole runs are computed
   // from them.
@@ -141,15 +141,5 @@ struct Results {
   // The speedup over D-Sync with the same compression.
   std::optional<double> speedup_at_same_bits(const Cell& cell) const;
 };
-
-// The text with invalid UTF-8 replaced, because JSON cannot hold it.
-std::string valid_text(const std::string& text);
-
-// Adds the finished cells of earlier results that are not asked for now, and sorts all cells.
-void keep_others(const Results& earlier, Results& now);
-
-std::string to_json(const Results& results);
-// Throws UserError, which names the file, if it is not a results.json of ours.
-Results read_results(const std::string& path);
 
 }  // namespace tandem

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <span>
 
 namespace tandem {
@@ -30,87 +31,110 @@ std::string marked_name(const Cell& cell, const char* star) {
 
 namespace {
 
-std::function<std::string(const Cell&)> part(double Breakdown::*ms) {
-  return [ms](const Cell& c) { return ms_text(c.breakdown.*ms); };
+using Columns = std::vector<Column>;
+
+Column mean_column() {
+  return {"iteration, ms", "mean", "iteration ms",
+          [](const Cell& c) { return ms_text(c.iteration_ms()); }};
+}
+
+Columns speedup_columns(const Results& r) {
+  const std::string group = "speedup over";
+  const auto over = [&](const std::string& name) -> Column {
+    return {group, name, "over " + name,
+            [&r, name](const Cell& c) { return times_text(r.speedup(c, name)); }};
+  };
+  return {over("PS-Sync"),
+          over("D-Sync"),
+          {group, "same bits", "over D-Sync, same bits",
+           [&r](const Cell& c) { return times_text(r.speedup_at_same_bits(c)); }}};
+}
+
+Columns breakdown_columns(const Results& r) {
+  const auto part = [](const char* group, const char* title, double Breakdown::*ms) -> Column {
+    return {group, title, title, [ms](const Cell& c) { return ms_text(c.breakdown.*ms); }};
+  };
+  const char* spent = "breakdown, ms";
+  Columns columns = {part(spent, "compute", &Breakdown::compute),
+                     part(spent, "compress", &Breakdown::compress),
+                     part(spent, "exposed", &Breakdown::exposed)};
+  if (!r.simulated) columns.push_back(part(spent, "other", &Breakdown::other));
+  columns.push_back(part("overlapped", "hidden", &Breakdown::hidden));
+  return columns;
+}
+
+Column sent_column() {
+  return {"all ranks", "MB sent", "MB sent",
+          [](const Cell& c) { return fmt::format("{:.2f}", c.bytes_per_iteration / 1e6); }};
+}
+
+Columns joined(std::initializer_list<Columns> parts) {
+  Columns all;
+  for (const Columns& columns : parts) all.insert(all.end(), columns.begin(), columns.end());
+  return all;
+}
+
+// The times of a real run, if there are any.
+Columns comparison_columns(const Results& r) {
+  if (std::ranges::none_of(r.cells, [](const Cell& c) { return c.measured_ms.has_value(); }))
+    return {};
+  const auto measured = [](const Cell& c) {
+    return c.measured_ms ? ms_text(*c.measured_ms) : kNoValue;
+  };
+  const auto off = [](const Cell& c) {
+    return c.measured_ms ? fmt::format("{:+.1f}%", 100 * (c.iteration_ms() / *c.measured_ms - 1))
+                         : kNoValue;
+  };
+  const std::string group = mean_column().group;
+  return {{group, "measured", "measured ms", measured}, {group, "error", "error", off}};
 }
 
 // Nothing is trained, so there is no accuracy.
-std::vector<Column> simulated_columns(const Results& r) {
-  const std::string iteration = "iteration, ms", fast = "speedup over", spent = "breakdown, ms";
-  std::vector<Column> columns = {
-      {iteration, "mean", "iteration ms", [](const Cell& c) { return ms_text(c.iteration_ms()); }},
-      {"all workers", "samples/s", "samples/s",
-       [&r](const Cell& c) {
-         const double rate = 1e3 * r.samples(c.workers) / c.iteration_ms();
-         return fmt::format("{:.{}f}", rate, rate < 1000 ? 1 : 0);
-       }},
-      {fast, "PS-Sync", "over PS-Sync",
-       [&r](const Cell& c) { return times_text(r.speedup(c, "PS-Sync")); }},
-      {fast, "D-Sync", "over D-Sync",
-       [&r](const Cell& c) { return times_text(r.speedup(c, "D-Sync")); }},
-      {fast, "same bits", "over D-Sync, same bits",
-       [&r](const Cell& c) { return times_text(r.speedup_at_same_bits(c)); }},
-      {spent, "compute", "compute", part(&Breakdown::compute)},
-      {spent, "compress", "compress", part(&Breakdown::compress)},
-      {spent, "exposed", "exposed", part(&Breakdown::exposed)},
-      {"overlapped", "hidden", "hidden", part(&Breakdown::hidden)},
-      {"all ranks", "MB sent", "MB sent",
-       [](const Cell& c) { return fmt::format("{:.2f}", c.bytes_per_iteration / 1e6); }},
-      {"simulated", "ranks", "simulated ranks",
-       [](const Cell& c) { return c.simulated_ranks.substr(0, c.simulated_ranks.find(':')); }},
-  };
-  if (std::ranges::any_of(r.cells, [](const Cell& c) { return c.measured_ms.has_value(); })) {
-    const auto measured = [](const Cell& c) {
-      return c.measured_ms ? ms_text(*c.measured_ms) : kNoValue;
-    };
-    const auto off = [](const Cell& c) {
-      return c.measured_ms ? fmt::format("{:+.1f}%", 100 * (c.iteration_ms() / *c.measured_ms - 1))
-                           : kNoValue;
-    };
-    columns.insert(columns.begin() + 1, {{iteration, "measured", "measured ms", measured},
-                                         {iteration, "error", "error", off}});
-  }
-  return columns;
+Columns simulated_columns(const Results& r) {
+  const Column rate = {"all workers", "samples/s", "samples/s", [&r](const Cell& c) {
+                         const double per_s = 1e3 * r.samples(c.workers) / c.iteration_ms();
+                         return fmt::format("{:.{}f}", per_s, per_s < 1000 ? 1 : 0);
+                       }};
+  const Column ranks = {"simulated", "ranks", "simulated ranks", [](const Cell& c) {
+                          return c.simulated_ranks.substr(0, c.simulated_ranks.find(':'));
+                        }};
+  return joined({{mean_column()},
+                 comparison_columns(r),
+                 {rate},
+                 speedup_columns(r),
+                 breakdown_columns(r),
+                 {sent_column(), ranks}});
+}
+
+Columns measured_columns(const Results& r) {
+  const Column mean = mean_column();
+  const std::string training = "training", seconds = "s to " + target_text(r);
+  return joined(
+      {{mean,
+        {mean.group, "spread", "spread",
+         [](const Cell& c) {
+           const auto spread = c.spread_ms();
+           return spread ? "±" + ms_text(*spread) : kNoValue;
+         }},
+        {mean.group, "median", "median", [](const Cell& c) { return ms_text(c.median_ms); }},
+        {training, seconds, seconds,
+         [&r](const Cell& c) {
+           const auto s = c.seconds_to(r.target_accuracy);
+           return s ? fmt::format("{:.1f}", *s) : kNoValue;
+         }},
+        {training, "accuracy", "accuracy",
+         [](const Cell& c) { return percent_text(c.test_accuracy); }}},
+       speedup_columns(r),
+       breakdown_columns(r),
+       {{"model, ms", "predicted", "predicted",
+         [](const Cell& c) { return c.predicted_ms ? ms_text(*c.predicted_ms) : kNoValue; }},
+        sent_column()}});
 }
 
 }  // namespace
 
 std::vector<Column> columns_of(const Results& r) {
-  const std::string iteration = "iteration, ms", training = "training", fast = "speedup over",
-                    spent = "breakdown, ms", wire = "all ranks";
-  const std::string seconds = "s to " + target_text(r);
-  if (r.simulated) return simulated_columns(r);
-  return {
-      {iteration, "mean", "iteration ms", [](const Cell& c) { return ms_text(c.iteration_ms()); }},
-      {iteration, "spread", "spread",
-       [](const Cell& c) {
-         const auto spread = c.spread_ms();
-         return spread ? "±" + ms_text(*spread) : kNoValue;
-       }},
-      {iteration, "median", "median", [](const Cell& c) { return ms_text(c.median_ms); }},
-      {training, seconds, seconds,
-       [&r](const Cell& c) {
-         const auto s = c.seconds_to(r.target_accuracy);
-         return s ? fmt::format("{:.1f}", *s) : kNoValue;
-       }},
-      {training, "accuracy", "accuracy",
-       [](const Cell& c) { return percent_text(c.test_accuracy); }},
-      {fast, "PS-Sync", "over PS-Sync",
-       [&r](const Cell& c) { return times_text(r.speedup(c, "PS-Sync")); }},
-      {fast, "D-Sync", "over D-Sync",
-       [&r](const Cell& c) { return times_text(r.speedup(c, "D-Sync")); }},
-      {fast, "same bits", "over D-Sync, same bits",
-       [&r](const Cell& c) { return times_text(r.speedup_at_same_bits(c)); }},
-      {spent, "compute", "compute", part(&Breakdown::compute)},
-      {spent, "compress", "compress", part(&Breakdown::compress)},
-      {spent, "exposed", "exposed", part(&Breakdown::exposed)},
-      {spent, "other", "other", part(&Breakdown::other)},
-      {"overlapped", "hidden", "hidden", part(&Breakdown::hidden)},
-      {"model, ms", "predicted", "predicted",
-       [](const Cell& c) { return c.predicted_ms ? ms_text(*c.predicted_ms) : kNoValue; }},
-      {wire, "MB sent", "MB sent",
-       [](const Cell& c) { return fmt::format("{:.2f}", c.bytes_per_iteration / 1e6); }},
-  };
+  return r.simulated ? simulated_columns(r) : measured_columns(r);
 }
 
 namespace {
@@ -145,9 +169,10 @@ constexpr const char* kLegend =
     "speedups with its best setting: 2.0-3.2× over D-Sync, 4.0-5.4× over PS-Sync.\n";
 
 constexpr const char* kSimulatedLegend =
-    "Milliseconds per iteration of the first worker, in virtual time. compute + compress + "
-    "exposed\n"
-    "and short gaps = mean. hidden: communication that overlaps compute. same bits: speedup over\n"
+    "Milliseconds per iteration, in virtual time: the mean is that of the first worker, the\n"
+    "breakdown that of all. compute + compress + exposed and short gaps = mean. Asynchronous\n"
+    "algorithms: the mean is the time in which p workers together make p iterations.\n"
+    " hidden: communication that overlaps compute. same bits: speedup over\n"
     "D-Sync with the same compression. ranks: all were simulated, or one that stands for all.\n";
 
 std::string legend(const Results& r, const char* star) {

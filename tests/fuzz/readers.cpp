@@ -18,7 +18,7 @@
 #include "dist/transport/link_speed.h"
 #include "simulate/net_table.h"
 #include "speedup/report.h"
-#include "speedup/results.h"
+#include "speedup/results_file.h"
 #include "speedup/table.h"
 #include "tensor/memo_file.h"
 #include "tensor/state.h"
