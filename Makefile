@@ -205,7 +205,7 @@ $(BUILD)/obj/data/decode_image.o: private cxx_flags += -fwrapv
 $(BUILD)/obj/data/decode_image.o: private pch =
 $(quick): private cxx_flags += $(quick_flags)
 $(BUILD)/obj/dist/transport/mpi_transport.o: private cpp_flags += $(mpi_cpp_flags)
-$(addprefix $(BUILD)/obj/tests/,apps/mpi_test.o apps/interruption_test.o docs/commands_test.o): private cpp_flags += -DTANDEM_MPIEXEC='"$(MPIEXEC)"'
+$(addprefix $(BUILD)/obj/tests/,apps/mpi_test.o apps/mpi_failures_test.o apps/interruption_test.o docs/commands_test.o): private cpp_flags += -DTANDEM_MPIEXEC='"$(MPIEXEC)"'
 
 # Only one file knows the commit, so that a new commit does not rebuild everything.
 $(BUILD)/obj/train/version.o: $(BUILD)/commit Makefile
@@ -325,7 +325,7 @@ bench-restart: $(BUILD)/mnist_mlp $(BUILD)/resnet
 # Times P3 compared with the baseline of its paper, and with slices of different sizes.
 .PHONY: bench-simulate
 bench-simulate: $(addprefix $(BUILD)/,mnist_mlp resnet simulate)
-	@scripts/bench-simulate $(BUILD)
+	@scripts/bench-simulate $(BUILD) $(RANKS)
 
 .PHONY: bench-p3
 bench-p3: $(addprefix $(BUILD)/,resnet vgg)
@@ -336,6 +336,11 @@ bench-p3: $(addprefix $(BUILD)/,resnet vgg)
 bench-peers: $(BUILD)/mnist_mlp $(BUILD)/cifar_cnn
 	@scripts/bench-peers $(BUILD)
 	@scripts/bench-peers $(BUILD) 100mbit cifar_cnn
+
+# The final accuracy of all algorithms of Ko et al.: on a CPU in minutes, or DEVICE=cuda.
+.PHONY: tables-async
+tables-async: $(addprefix $(BUILD)/,mnist_mlp resnet)
+	@scripts/tables-async $(BUILD) $(DEVICE)
 
 # Targets that need a GPU: the tests, some of them also under NVIDIA's sanitizer; the tables of all
 # benchmarks; a training step; four workers on one GPU compared with PyTorch's DDP.
@@ -398,12 +403,13 @@ help:
 	@echo "                  (compared with PyTorch's, if it is installed; about 15 minutes)"
 	@echo "make bench-gpu    time a training step of every model on a GPU, compared with PyTorch's"
 	@echo "make bench-overlap  time the algorithms that communicate during backward (about an hour)"
-	@echo "make bench-simulate  compare simulations with the runs that they were made from (ten minutes)"
+	@echo "make bench-simulate  compare simulations with the runs that they were made from (ten minutes; RANKS=netns: over MPICH, needs root)"
 	@echo "make bench-p3     time P3, compared with the baseline of its paper (about half an hour)"
 	@echo "make bench-restart  time from kill -9 of a rank to the next iteration, under scripts/supervise"
 	@echo "make bench-peers  time four workers on shaped network namespaces, compared with PyTorch's DDP over gloo (needs root)"
 	@echo "make bench-peers-gpu  time four workers on one GPU, compared with PyTorch's DDP over gloo"
 	@echo "make data         fetch MNIST, Fashion-MNIST, CIFAR-10 and CIFAR-100 into datasets/"
+	@echo "make tables-async  train with all algorithms of Ko et al. (minutes; with DEVICE=cuda and DATA=DIR: ResNet-20 on a GPU)"
 	@echo "make profiles     write the nets that simulations know, as tables, into profiles/"
 	@echo "make deps         install missing libraries with apt"
 	@echo "make install      copy programs, headers, library and tandem.pc to PREFIX=/usr/local; make uninstall removes them"

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "autograd/tape.h"
+#include "base/error.h"
 #include "tensor/backend.h"
 
 namespace tandem::test {
@@ -100,6 +101,16 @@ std::string message_of(F&& f) {
     return e.what();
   }
   return "";
+}
+
+// The message of the UserError with which `read` refuses a file that has this text. The path in it
+// is cut down to the file's name.
+template <class F>
+std::string refusal_of_file(const std::string& name, const std::string& text, F&& read) {
+  const TemporaryFolder folder;
+  write_bytes(folder / name, text);
+  const std::string message = message_of<UserError>([&] { read(folder / name); });
+  return message.substr(message.find_last_of('/') + 1);
 }
 
 }  // namespace tandem::test

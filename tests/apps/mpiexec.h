@@ -1,6 +1,8 @@
 // How tests start programs under mpiexec.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <sstream>
 #include <string>
 #include <vector>
@@ -10,6 +12,11 @@
 namespace tandem::test {
 
 using Words = std::vector<std::string>;
+
+inline Words operator+(Words a, const Words& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
 
 inline const bool kHasMpi = !std::string(TANDEM_MPIEXEC).empty();
 inline const bool kHasOpenMpi =
@@ -28,7 +35,7 @@ inline Words under_mpiexec(int ranks, const std::string& program, const Words& a
 // Leaves out what Open MPI itself says, between two lines of dashes. It comes before the program's
 // own words or after them.
 inline ProgramResult without_notices(ProgramResult r) {
-  const std::string dashes = std::string(74, '-') + '\n';
+  const std::string dashes = fmt::format("{:-<74}\n", "");
   for (std::size_t begin; (begin = r.err.find(dashes)) != std::string::npos;) {
     const std::size_t end = r.err.find(dashes, begin + dashes.size());
     if (end == std::string::npos) break;

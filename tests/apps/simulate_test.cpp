@@ -108,6 +108,14 @@ TEST_CASE("simulate: what is wrong is refused with one sentence" *
         "wfbp: one rank cannot stand for all, because not all have an equal part in every sum");
   CHECK(refusal(resnet50({"--algo", "ps-sync", "--mode", "folded"})) ==
         "ps-sync: one rank cannot stand for all, because servers are not workers");
+  CHECK(refusal(resnet50({"--algo", "gosgd", "--mode", "folded"})) ==
+        "gosgd: one rank cannot stand for all, because they do not wait for each other");
+  CHECK(refusal(resnet50({"--algo", "gosgd", "--gossip-p", "0"})) ==
+        "--gossip-p: must be a number from 0.000001 to 1, not 0; --help lists the options");
+  CHECK(refusal(resnet50({"--algo", "gosgd", "--workers", "1"})) ==
+        "--algo gosgd needs at least 2 workers, not 1");
+  CHECK(refusal(resnet50({"--algo", "ad-psgd", "--compress", "quant8"})) ==
+        "--compress quant8 is for gradients; --algo ad-psgd sends weights");
   CHECK(refusal(resnet50({"--workers", "65536", "--mode", "message"})).find("GB of memory") !=
         std::string::npos);
   CHECK_FALSE(std::filesystem::exists(folder / "out"));

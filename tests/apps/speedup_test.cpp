@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "dist/strategies.h"
-#include "speedup/results.h"
+#include "speedup/results_file.h"
 #include "tests/data/idx_files.h"
 #include "tests/support.h"
 #include "train/file_lock.h"
