@@ -1,5 +1,5 @@
-// Counts what a model computes, by running a training step on a device whose tensors have no
-// content: it takes milliseconds and no memory, whatever the model.
+// The FLOP of a model. A training step runs on a device that counts operations. The tensors of this
+// device have no content, so a step takes milliseconds and no memory, whatever the model.
 #pragma once
 
 #include <vector>

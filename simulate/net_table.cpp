@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/statistics.h"
 #include "train/json_input.h"
 #include "train/words.h"
 
@@ -54,23 +55,9 @@ void check(const NetTable& table) {
 
 }  // namespace
 
-std::int64_t NetTable::parameters() const {
-  std::int64_t sum = 0;
-  for (const Tensor& tensor : tensors) sum += tensor.elements;
-  return sum;
-}
-
-double NetTable::forward_flop() const {
-  double sum = 0;
-  for (const Tensor& tensor : tensors) sum += tensor.forward_flop;
-  return sum;
-}
-
-double NetTable::backward_flop() const {
-  double sum = 0;
-  for (const Tensor& tensor : tensors) sum += tensor.backward_flop;
-  return sum;
-}
+std::int64_t NetTable::parameters() const { return total(tensors, &Tensor::elements); }
+double NetTable::forward_flop() const { return total(tensors, &Tensor::forward_flop); }
+double NetTable::backward_flop() const { return total(tensors, &Tensor::backward_flop); }
 
 std::string to_text(const NetTable& table) {
   std::string text = fmt::format("{}\nnet {}\nsource {}\n", kFirstLine, table.net, table.source);

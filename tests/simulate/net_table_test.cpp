@@ -21,12 +21,7 @@ namespace {
 
 const std::string kBegin = "tandem net 1\nnet a\nsource b c\n", kTensor = "tensor t 10 1 2\n";
 
-std::string refusal(const std::string& text) {
-  const TemporaryFolder folder;
-  write_bytes(folder / "n", text);
-  const std::string message = message_of<UserError>([&] { read_net_table(folder / "n"); });
-  return message.substr(message.find_last_of('/') + 1);
-}
+std::string refusal(const std::string& text) { return refusal_of_file("n", text, read_net_table); }
 
 // Sums over the tensors whose names do not begin with any of these.
 struct Sums {

@@ -11,6 +11,7 @@
 #include "base/phantom_memory.h"
 #include "base/virtual_time.h"
 #include "dist/transport/link.h"
+#include "tests/simulate/runs.h"
 #include "tests/support.h"
 
 using namespace tandem;
@@ -29,18 +30,7 @@ constexpr HostCost kHost{.check = 1e-10,
 
 // As many parameters as ResNet-50, in as many tensors, but all of the same size.
 Profile net(int tensors = 161, std::int64_t elements = 158'000, const HostCost& host = {}) {
-  Profile profile;
-  for (const std::string& compressor : compressor_names()) profile.host[compressor] = host;
-  for (int i = 0; i < tensors; ++i)
-    profile.tensors.push_back({.name = "tensor " + std::to_string(i),
-                               .elements = elements,
-                               .forward_s = kForward / tensors,
-                               .backward_s = kBackward / tensors});
-  return profile;
-}
-
-double iteration(const Profile& profile, const Simulation& simulation) {
-  return simulate(profile, simulation).mean_s();
+  return equal_tensors(tensors, elements, kForward, kBackward, host);
 }
 
 // The ring by its formula, without latencies.
@@ -91,7 +81,7 @@ TEST_CASE("simulation: every algorithm runs, twice in the same time, and hides w
   const Profile profile = net(20, 100'000, kHost);
   for (const StrategyInfo& algo : all_strategies())
     for (const std::string& compress : compressor_names()) {
-      if (!algo.distributed() && compress != "none") continue;
+      if ((!algo.distributed() || algo.sends_weights) && compress != "none") continue;
       CAPTURE(algo.name);
       CAPTURE(compress);
       Simulation simulation{.algo = algo.name,
@@ -107,6 +97,21 @@ TEST_CASE("simulation: every algorithm runs, twice in the same time, and hides w
       if (algo.family != Family::synchronous || !algo.keeps_plan) continue;
       CHECK(seconds < kForward + kBackward + 0.01);  // communication hides behind backward
     }
+}
+
+TEST_CASE("simulation: every algorithm ends if ranks share nodes" *
+          doctest::skip(!has_virtual_time())) {
+  const Profile profile = equal_tensors(20, 100'000, kForward, kBackward, kHost);
+  for (const StrategyInfo& algo : all_strategies()) {
+    if (!algo.distributed()) continue;
+    CAPTURE(algo.name);
+    const Simulation simulation{.algo = algo.name,
+                                .workers = 3,
+                                .link = parse_link("1gbe"),
+                                .ranks_per_node = 2,
+                                .inner = parse_link("100gbe")};
+    CHECK(simulate(profile, simulation).mean_s() >= kForward + kBackward);
+  }
 }
 
 TEST_CASE("simulation: servers share the work" * doctest::skip(!has_virtual_time())) {

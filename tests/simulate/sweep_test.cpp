@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/virtual_time.h"
 #include "dist/block.h"
+#include "speedup/results_file.h"
 #include "speedup/table.h"
 #include "tests/support.h"
 
@@ -71,19 +72,21 @@ TEST_CASE("sweep: a sweep continues, and refuses the results of another one" *
   Results results = s.begin();
   s.run(results.cells.front());
   s.workers = {4};  // the others are kept
-  const Results more = s.resume(results);
+  const auto continued = [&] {
+    Results now = s.begin();
+    continue_sweep(results, now);
+    return now;
+  };
+  const Results more = continued();
   CHECK(more.cells.size() == 13);
   CHECK(std::ranges::count_if(more.cells, &Cell::done) == 1);
   s.shared.seed = 2;
-  CHECK(message_of<UserError>([&] { s.resume(results); }) ==
-        "it holds results with --seed 1, not 2");
+  CHECK(message_of<UserError>(continued) == "it holds results with --seed 1, not 2");
   s.shared.seed = 1;
   s.profile.net = "Another net";
-  CHECK(message_of<UserError>([&] { s.resume(results); }) ==
-        "it holds results with the net A net, not Another net");
+  CHECK(message_of<UserError>(continued) == "it holds results with the net A net, not Another net");
   results.simulated = false;
-  CHECK(message_of<UserError>([&] { s.resume(results); }) ==
-        "it holds measured results, not simulated ones");
+  CHECK(message_of<UserError>(continued) == "it holds measured results, not simulated ones");
 }
 
 TEST_CASE("sweep: many alike ranks are simulated by one" * doctest::skip(!has_virtual_time())) {
