@@ -47,6 +47,14 @@ class Sgd {
   // Updates only `count` elements of the flat buffers from `first` on, with the set's own gradient.
   void update_part(std::int64_t iteration, std::int64_t first, std::int64_t count);
 
+  // The same optimizer, of the same weights, with this share of the weight decay. For servers that
+  // update p times per iteration, once per worker.
+  Sgd with_share_of_decay(double share) const {
+    Sgd other = *this;
+    other.options_.weight_decay *= share;
+    return other;
+  }
+
   // The momenta, to be saved or loaded.
   void visit(State& state);
 

@@ -81,8 +81,9 @@ class FirstFailure {
       follows = true;
     } catch (const SaidElsewhere&) {
       follows = true;
-    } catch (const UserError&) {  // it is the same on all ranks
-    } catch (const Stalled&) {    // it names another rank
+    } catch (const UserError&) {    // it is the same on all ranks
+    } catch (const Interrupted&) {  // all ranks get the signal
+    } catch (const Stalled&) {      // it names another rank
     } catch (const std::exception& e) {
       if (!alone_) failure = with_rank(rank, e);
     }
@@ -178,6 +179,9 @@ void run_under_mpi(const RankOptions& o, const std::exception_ptr& mistake,
   } catch (const UserError& e) {
     say("", e);
     abort(2);
+  } catch (const Interrupted& e) {
+    say("", e);
+    abort(128 + e.signal);
   } catch (const Diverged& e) {
     say(here, e);
     abort(3);

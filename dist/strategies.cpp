@@ -4,9 +4,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
+#include "dist/ad_psgd/ad_psgd.h"
+#include "dist/asp/asp.h"
 #include "dist/d_sync.h"
+#include "dist/easgd/easgd.h"
+#include "dist/gosgd/gosgd.h"
 #include "dist/local_sgd.h"
 #include "dist/param_server/ps_sync.h"
 #include "dist/param_server/server.h"
@@ -14,6 +19,7 @@
 #include "dist/schedule/overlap.h"
 #include "dist/schedule/p3.h"
 #include "dist/single.h"
+#include "dist/ssp/ssp.h"
 
 namespace tandem {
 namespace {
@@ -27,6 +33,20 @@ std::unique_ptr<Server> make_parameter_server(const StrategyContext& c) {
   return std::make_unique<ParameterServer>(c.communication.transport(), c.workers,
                                            static_cast<int>(c.option("--servers")), c.parameters,
                                            c.optimizer, c.compressor, c.communication.spans());
+}
+
+template <class S>
+std::unique_ptr<Server> make_server(const StrategyContext& context) {
+  return std::make_unique<S>(context);
+}
+
+// SSP without staleness is PS-Sync.
+std::unique_ptr<Strategy> make_ssp(const StrategyContext& context) {
+  return context.option("--staleness") == 0 ? make<PsSync>(context) : make<Ssp>(context);
+}
+std::unique_ptr<Server> make_ssp_server(const StrategyContext& context) {
+  return context.option("--staleness") == 0 ? make_parameter_server(context)
+                                            : make_server<SspServer>(context);
 }
 
 // ---- which gradients are sent together
@@ -58,6 +78,15 @@ StrategyOption servers_option() {
           .value = 1,
           .least = 1,
           .most = 1024};
+}
+
+StrategyOption period_option() {
+  return {.name = "--period",
+          .value_name = "H",
+          .help = "average the weights after every H iterations",
+          .value = 8,
+          .least = 1,
+          .most = 1'000'000};
 }
 
 StrategyOption via_option(const std::vector<std::string>& choices) {
@@ -241,120 +270,81 @@ std::vector<StrategyInfo> make_table() {
        .family = Family::averaging,
        .make = make<LocalSgd>,
        .predict = predict_local_sgd,
-       .options = {{.name = "--period",
-                    .value_name = "H",
-                    .help = "average the weights after every H iterations",
-                    .value = 8,
-                    .least = 1,
-                    .most = 1'000'000}},
+       .options = {period_option()},
        .rows = {.label = "Local-SGD", .by_default = false}},
+      {.name = "asp",
+       .help = "as ps-sync, but servers apply each worker's gradient at once",
+       .family = Family::asynchronous,
+       .make = make<Asp>,
+       .make_server = make_server<AspServer>,
+       .options = {servers_option()},
+       .rows = {.label = "ASP", .by_default = false}},
+      {.name = "ssp",
+       .help = "as asp, but no worker is far ahead of the slowest",
+       .family = Family::asynchronous,
+       .make = make_ssp,
+       .make_server = make_ssp_server,
+       .options = {servers_option(),
+                   {.name = "--staleness",
+                    .value_name = "S",
+                    .help = "how many iterations a worker may be ahead of the slowest; 0 is "
+                            "ps-sync",
+                    .value = 3,
+                    .least = 0,
+                    .most = 1'000'000}},
+       .rows = {.label = "SSP", .by_default = false}},
+      {.name = "easgd",
+       .help = "workers train independently; servers hold them together",
+       .family = Family::asynchronous,
+       .make = make<Easgd>,
+       .make_server = make_server<EasgdServer>,
+       .options = {servers_option(),
+                   period_option(),
+                   {.name = "--elastic-rate",
+                    .value_name = "A",
+                    .help = "how far a worker and the servers' weights move towards each other, as "
+                            "a part of their distance; 0: 0.9 divided by the workers",
+                    .value = 0,
+                    .least = 0,
+                    .most = 1'000'000,
+                    .parts = 1'000'000}},
+       .rows = {.label = "EASGD", .compressors = {"none"}, .by_default = false},
+       .sends_weights = true},
+      {.name = "gosgd",
+       .help = "workers train independently and send their weights to random others",
+       .family = Family::asynchronous,
+       .make = make<GoSgd>,
+       .options = {{.name = "--gossip-p",
+                    .value_name = "P",
+                    .help = "the probability that a worker sends its weights after an iteration",
+                    .value = 10'000,
+                    .least = 1,
+                    .most = 1'000'000,
+                    .parts = 1'000'000}},
+       .rows = {.label = "GoSGD", .compressors = {"none"}, .by_default = false},
+       .sends_weights = true,
+       .least_workers = 2},
+      {.name = "ad-psgd",
+       .help = "workers average their weights with random neighbours while they compute",
+       .family = Family::asynchronous,
+       .make = make<AdPsgd>,
+       .options = {{.name = "--topology",
+                    .value_name = "ring|exponential|complete",
+                    .help = "who is whose neighbour; even ranks choose among odd ones. "
+                            "exponential: at distances 1, 3, 5, 9, 17 and so on",
+                    .most = 2,
+                    .choices = {"ring", "exponential", "complete"}}},
+       .rows = {.label = "AD-PSGD", .compressors = {"none"}, .by_default = false},
+       .sends_weights = true,
+       .least_workers = 2},
   };
 }
 
 }  // namespace
 
-std::string StrategyOption::text(std::int64_t of) const {
-  return choices.empty() ? std::to_string(of) : choices.at(static_cast<std::size_t>(of));
-}
-
-std::int64_t StrategyOption::value_of(const std::string& text) const {
-  if (choices.empty()) return std::stoll(text);
-  return std::ranges::find(choices, text) - choices.begin();
-}
-
-const StrategyOption* StrategyInfo::option(const std::string& named) const {
-  const auto found = std::ranges::find(options, named, &StrategyOption::name);
-  return found == options.end() ? nullptr : &*found;
-}
-
-int StrategyInfo::servers(const StrategyOptions& given) const {
-  const bool none = !make_server || (has_option("--via") && via(given) != Via::servers);
-  return none ? 0 : static_cast<int>(option_value(given, "--servers"));
-}
-
-std::int64_t StrategyInfo::warmup(const StrategyOptions& given,
-                                  std::int64_t iterations_per_epoch) const {
-  std::int64_t iterations = 0;
-  for (const StrategyOption& option : options) {
-    const std::int64_t value = option_value(given, option.name);
-    if (option.warmup == StrategyOption::Warmup::iterations) iterations += value;
-    if (option.warmup == StrategyOption::Warmup::epochs) iterations += value * iterations_per_epoch;
-  }
-  return iterations;
-}
-
 const std::vector<StrategyInfo>& all_strategies() {
   static const std::vector<StrategyInfo> kTable = make_table();
   return kTable;
-}
-
-std::vector<std::string> strategy_names() {
-  std::vector<std::string> names;
-  for (const StrategyInfo& info : all_strategies()) names.push_back(info.name);
-  return names;
-}
-
-const StrategyInfo* find_strategy(const std::string& name) {
-  const auto found = std::ranges::find(all_strategies(), name, &StrategyInfo::name);
-  return found == all_strategies().end() ? nullptr : &*found;
-}
-
-const StrategyInfo& strategy_named(const std::string& name) {
-  const StrategyInfo* found = find_strategy(name);
-  if (!found) throw UserError("--algo {} is not known", name);
-  return *found;
-}
-
-const StrategyInfo& default_strategy(int workers) {
-  return strategy_named(workers > 1 ? "d-sync" : "single");
-}
-
-const std::vector<StrategyOption>& strategy_options() {
-  static const std::vector<StrategyOption> kOptions = [] {
-    std::vector<StrategyOption> all;
-    for (const StrategyInfo& info : all_strategies())
-      for (const StrategyOption& option : info.options)
-        if (const auto found = std::ranges::find(all, option.name, &StrategyOption::name);
-            found == all.end())
-          all.push_back(option);
-        else if (option.choices.size() > found->choices.size())
-          *found = option;
-    return all;
-  }();
-  return kOptions;
-}
-
-std::vector<std::string> strategies_with(const std::string& option) {
-  std::vector<std::string> names;
-  for (const StrategyInfo& info : all_strategies())
-    if (info.has_option(option)) names.push_back(info.name);
-  return names;
-}
-
-std::int64_t option_value(const StrategyOptions& given, const std::string& name) {
-  const auto option = std::ranges::find(strategy_options(), name, &StrategyOption::name);
-  require(option != strategy_options().end(), "no algorithm has the option {}", name);
-  const auto found = given.find(name);
-  return found == given.end() ? option->value : found->second;
-}
-
-std::unique_ptr<Strategy> make_strategy(const std::string& name, const StrategyContext& context) {
-  const StrategyInfo& info = strategy_named(name);
-  const std::int64_t count = context.parameters.gradients().count();
-  for (const StrategyOption& option : info.options) {
-    if (option.elements == 0 || !context.options.contains(option.name)) continue;
-    const std::int64_t value = context.option(option.name);
-    if (static_cast<double>(value) * option.elements > static_cast<double>(count))
-      throw UserError("{} {} is larger than the whole gradient of {} elements ({:.3g} MB)",
-                      option.name, value, count, 1e-6 * static_cast<double>(count) * sizeof(float));
-  }
-  return info.make(context);
-}
-
-std::optional<double> predicted_iteration(const ModelInput& input) {
-  const StrategyInfo* info = find_strategy(input.algo);
-  if (!info || !info->predict) return {};
-  return info->predict(input);
 }
 
 }  // namespace tandem

@@ -17,10 +17,11 @@ namespace tandem {
 
 // What an algorithm guarantees about the weights.
 enum class Family {
-  alone,        // one worker, no communication
-  synchronous,  // the same bits as d-sync, after every iteration and on every worker
-  delayed,      // updates are late, but the same on all workers
-  averaging,    // each worker has its own weights; all take the mean now and then
+  alone,         // one worker, no communication
+  synchronous,   // the same bits as d-sync, after every iteration and on every worker
+  delayed,       // updates are late, but the same on all workers
+  averaging,     // each worker has its own weights; all take the mean now and then
+  asynchronous,  // workers do not wait for each other; the result depends on who is faster
 };
 
 // An algorithm's rows in the tables of `speedup`, one per compressor.
@@ -44,13 +45,26 @@ struct StrategyInfo {
   SpeedupRows rows = {};
   // The last iteration that measures for a plan or a prediction; 0: none measures.
   std::int64_t measures_until = 0;
+  // Whether it sends weights, not gradients. --compress is refused then: rounding of gradients
+  // averages out, but rounding of weights stays.
+  bool sends_weights = false;
+  int least_workers = 1;
   // Whether it makes a plan from what it measures, which --plan keeps.
   bool keeps_plan = false;
+
+  // Throws UserError if the algorithm cannot run with so few workers, or with this compressor.
+  void require_possible(int workers, const std::string& compressor) const;
 
   // Null if the algorithm does not have it.
   const StrategyOption* option(const std::string& named) const;
   bool has_option(const std::string& named) const { return option(named) != nullptr; }
   bool distributed() const { return family != Family::alone; }
+  bool asynchronous() const { return family == Family::asynchronous; }
+  // Whether all workers compute with the same weights. If not, what their forward passes measure,
+  // such as the statistics of batch norms, does not belong to the weights that are tested.
+  bool same_weights() const {
+    return family != Family::averaging && family != Family::asynchronous;
+  }
   // How many ranks are servers.
   int servers(const StrategyOptions& given) const;
   // How many iterations of d-sync a run begins with.

@@ -8,10 +8,12 @@
 //   settle()               before a pause: wait for communication in flight
 //   before_test()          set the weights to test, the same on all workers
 //   after_test()           restore the weights of training
-//   finish()               apply what is in flight, so that all ranks end at the same iteration
+//   keep_weights(t)        asynchronous algorithms: keep the weights of now, to test them later
+//   finish()               apply what is in flight, so that all workers end with the same weights
 //
 // The worker's compute thread makes all calls. All workers make the same calls in the same order,
-// except settle(): a failing rank may call it alone.
+// except settle(): a failing rank may call it alone. With asynchronous algorithms they do not make
+// them at the same time: one worker may be many iterations ahead of another.
 #pragma once
 
 #include <cstdint>
@@ -70,6 +72,13 @@ class Strategy : public Hooks {
   virtual void after_test() {}
   virtual void finish() {}
 
+  // To test a run, asynchronous algorithms do not stop it: a fast worker would wait for slow ones,
+  // which changes the run. All workers call keep_weights() after the same iterations. After
+  // finish(), the first worker takes the weights that were kept, laid out like the flat values, in
+  // host memory; the other workers get none.
+  virtual void keep_weights(std::int64_t t) { (void)t; }
+  virtual std::vector<Tensor> take_kept_weights() { return {}; }
+
   virtual CommunicationPlan plan() const { return {}; }
 
   // Saves or loads the strategy's state between two iterations, such as sums that are not applied
@@ -87,12 +96,14 @@ struct StrategyContext {
   const Compressor& compressor;
   int workers = 1;
   StrategyOptions options = {};
+  std::uint64_t seed = 1;              // of random choices; all ranks have the same
   std::int64_t warmup_iterations = 0;  // of d-sync, at the beginning of the run
   // For algorithms that plan by measurement (StrategyInfo::keeps_plan): a plan to use instead. Only
   // the first worker's counts.
   const MergePlan* plan = nullptr;
 
   std::int64_t option(const std::string& name) const { return option_value(options, name); }
+  double number(const std::string& option) const { return option_number(options, option); }
 };
 
 // A server. Servers are the ranks that follow the workers. The communication thread makes the
@@ -102,6 +113,8 @@ class Server {
   virtual ~Server() = default;
   // Answers the workers' iterations first … last.
   virtual void serve(std::int64_t first, std::int64_t last) = 0;
+  // The server's part in the workers' finish(), after the last iteration.
+  virtual void finish() {}
   // Saves or loads the server's state between two iterations; see Strategy::visit().
   virtual void visit(State& state) = 0;
 };

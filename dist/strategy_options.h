@@ -1,5 +1,6 @@
 // Options that only some algorithms have. An algorithm lists its options in its entry in
-// strategies.cpp and reads their values by name. All values are integers; some have names.
+// strategies.cpp and reads their values by name. All values are integers. Some have names, and some
+// count parts of a decimal number.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,13 @@ struct StrategyOption {
   double elements = 0;
   // The names of the values 0, 1, …; empty: the value is a number.
   std::vector<std::string> choices = {};
+  // How many parts 1 has, for decimal numbers: with 1'000'000, the text 0.01 is the value 10'000.
+  std::int64_t parts = 1;
 
+  bool decimal() const { return parts > 1; }
+  double number(std::int64_t of) const {
+    return static_cast<double>(of) / static_cast<double>(parts);
+  }
   std::string text(std::int64_t of) const;               // its name or number
   std::int64_t value_of(const std::string& text) const;  // the opposite
 };
@@ -33,5 +40,7 @@ using StrategyOptions = std::map<std::string, std::int64_t>;
 
 // The value of an option that at least one algorithm has.
 std::int64_t option_value(const StrategyOptions& given, const std::string& name);
+// The number that the value of a decimal option means.
+double option_number(const StrategyOptions& given, const std::string& name);
 
 }  // namespace tandem

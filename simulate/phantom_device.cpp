@@ -73,6 +73,9 @@ class WithoutContent : public Compressor {
     work(std::ssize(values), cost_.check);
     return true;
   }
+  void average(std::span<const float>, std::span<float> own) const override {
+    work(std::ssize(own), cost_.add);
+  }
 
  private:
   std::unique_ptr<Compressor> sizes_;

@@ -185,6 +185,7 @@ class Job {
       run_.events = VirtualTime::here()->events();
     });
     if (failure_) std::rethrow_exception(failure_);
+    if (algo_.asynchronous()) count_asynchronous();
     run_.use = network_.use();
     return std::move(run_);
   }
@@ -230,7 +231,8 @@ class Job {
             .communication = communication,
             .compressor = *compressor_,
             .workers = s_.workers,
-            .options = s_.options};
+            .options = s_.options,
+            .seed = s_.seed};
   }
 
   void work(int rank, Communication& communication) {
@@ -246,8 +248,12 @@ class Job {
         strategy->before_step(t);
         net.step(*strategy, slowness());
         strategy->after_backward(t);
-        if (rank == 0) note_end(*strategy, communication);
+        if (algo_.asynchronous())
+          ends_of_all_.push_back(seconds_of(Clock::now().time_since_epoch()));
+        else if (rank == 0)
+          note_end(*strategy, communication);
       }
+      if (algo_.asynchronous()) first_ended_ = std::min(first_ended_, ends_of_all_.back());
       constexpr auto kNever = std::numeric_limits<std::int64_t>::max();
       net.spans.count_from(kNever);
       strategy->finish();
@@ -262,7 +268,11 @@ class Job {
     PhantomNet net(profile_, host_);
     communication.call([&] {
       const auto server = algo_.make_server(context(net, communication));
-      for (std::int64_t t = 1; t <= last_; ++t) server->serve(t, t);
+      if (algo_.asynchronous())
+        server->serve(1, last_);
+      else
+        for (std::int64_t t = 1; t <= last_; ++t) server->serve(t, t);
+      server->finish();
     });
     report(rank, communication, net.spans);
   }
@@ -289,14 +299,23 @@ class Job {
     last_ = std::min(iterations_, begun_ + (servers_ > 0 ? 1 : 0));
   }
 
+  // Once a worker has finished, fewer of them compute. So later iterations do not count.
+  void count_asynchronous() {
+    std::ranges::sort(ends_of_all_);
+    const auto workers = static_cast<std::size_t>(s_.workers);
+    for (std::size_t i = workers; i <= ends_of_all_.size(); i += workers)
+      run_.ends.push_back(ends_of_all_[i - 1]);
+    const auto counted = std::ranges::upper_bound(run_.ends, first_ended_) - run_.ends.begin();
+    run_.last_counted =
+        run_.cold + std::max<std::int64_t>(1, (counted - run_.cold) / period_) * period_;
+  }
+
   void report(int rank, Communication& communication, const Spans& compute) {
     communication.call([&] {
-      Transport& transport = communication.transport();
       RankReport& own = run_.ranks[static_cast<std::size_t>(rank)];
       own.rank = rank;
       own.server = rank >= s_.workers;
-      for (const Tag tag : {Tag::ring, Tag::push, Tag::pull})
-        own.bytes_sent += transport.bytes_sent(tag);
+      own.bytes_sent = communication.transport().bytes_sent();
       own.take(compute, communication.spans(), {});
     });
   }
@@ -315,6 +334,9 @@ class Job {
   std::vector<double> summed_;  // when the sums of the first worker's gradients were there
   BlockingQueue<bool> noted_;
   std::int64_t iterations_ = 0, begun_ = 0, last_ = 0;
+  // Of asynchronous workers.
+  std::vector<double> ends_of_all_;                          // of iterations
+  double first_ended_ = std::numeric_limits<double>::max();  // when a worker had finished
 };
 
 }  // namespace
@@ -335,6 +357,7 @@ void require_alike(const Profile& profile, const Simulation& s) {
     throw UserError("{}: one rank cannot stand for all, because {}", s.algo, why);
   };
   if (strategy_named(s.algo).servers(s.options) > 0) refuse("servers are not workers");
+  if (strategy_named(s.algo).asynchronous()) refuse("they do not wait for each other");
   if (!s.slow_ranks.empty() || !s.slow_links.empty()) refuse("some are slower");
   if (s.ranks_per_node > 1) refuse("some share a node");
   if (s.random(profile)) refuse("they compute for different times (--jitter 0 lets them be alike)");

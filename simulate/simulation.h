@@ -40,7 +40,8 @@ struct Simulation {
 
 struct SimulatedRun {
   // When each iteration ended on the first worker, in seconds since the beginning. If times repeat,
-  // the simulation ends early.
+  // the simulation ends early. Asynchronous workers have different iterations: then, when p more
+  // iterations had ended, whichever of the p workers they belong to.
   std::vector<double> ends;
   bool repeats = false;
   std::int64_t cold = 0;  // first iterations, which fill pipelines and measure for plans
@@ -54,11 +55,11 @@ struct SimulatedRun {
   std::vector<double> counted_s() const;  // every iteration that counts
 };
 
-// Throws UserError if one rank cannot stand for all: with servers, with ranks that differ, and if
-// fewer blocks than workers are summed at a time.
 // Throws UserError, which says how they differ, if ranks cannot be alike.
 void require_alike(const Profile& profile, const Simulation& simulation);
 
+// Throws UserError if one rank cannot stand for all: with servers, with ranks that differ, and if
+// fewer blocks than workers are summed at a time.
 SimulatedRun simulate(const Profile& profile, const Simulation& simulation);
 
 }  // namespace tandem

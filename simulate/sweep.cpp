@@ -11,8 +11,10 @@
 
 #include "base/error.h"
 #include "base/statistics.h"
+#include "speedup/earlier_results.h"
 #include "speedup/environment.h"
 #include "speedup/excerpt.h"
+#include "speedup/results_file.h"
 #include "train/timeline.h"
 
 namespace tandem {
@@ -34,8 +36,9 @@ std::string text_of(const Simulation& s) {
     parts.push_back(fmt::format("{} ranks per node with {:g} Gbit/s and {:g} us between them",
                                 s.ranks_per_node, 8e-9 * s.inner.bytes_per_s,
                                 1e6 * s.inner.latency_s));
-  for (const auto& [option, value] : s.options)
-    parts.push_back(fmt::format("{} {}", option, value));
+  for (const StrategyOption& option : strategy_options())
+    if (const auto given = s.options.find(option.name); given != s.options.end())
+      parts.push_back(fmt::format("{} {}", option.name, option.text(given->second)));
   return parts.empty() ? "" : fmt::format("; {}", fmt::join(parts, "; "));
 }
 
@@ -115,6 +118,7 @@ Results Sweep::begin() const {
           const StrategyInfo& info = strategy_named(algo);
           if (info.rows.label.empty())
             throw UserError("--algo {}: it has one worker, so there is nothing to simulate", algo);
+          info.require_possible(count, compress);
           Cell cell{.name = row_name(info.rows.label, compress),
                     .algo = algo,
                     .compress = compress,
@@ -142,28 +146,22 @@ Results Sweep::begin() const {
   return r;
 }
 
-Results Sweep::resume(const Results& earlier) const {
-  Results now = begin();
-  const auto same = [](const char* of, const auto& before, const auto& wanted) {
-    if (before != wanted)
-      throw UserError("it holds results with {} {}, not {}", of, before, wanted);
-  };
+void continue_sweep(const Results& earlier, Results& now) {
   if (!earlier.simulated) throw UserError("it holds measured results, not simulated ones");
-  same("the net", earlier.net, now.net);
-  same("the profile", earlier.data, now.data);
-  same("a batch of", earlier.batch_per_worker, now.batch_per_worker);
-  same("parameters:", earlier.parameters, now.parameters);
-  same("--iterations", earlier.iterations, now.iterations);
-  same("--seed", earlier.seed, now.seed);
-  same("options", fmt::format("'{}'", earlier.options), fmt::format("'{}'", now.options));
+  require_same("the net", earlier.net, now.net);
+  require_same("the profile", earlier.data, now.data);
+  require_same("a batch of", earlier.batch_per_worker, now.batch_per_worker);
+  require_same("parameters:", earlier.parameters, now.parameters);
+  require_same("--iterations", earlier.iterations, now.iterations);
+  require_same("--seed", earlier.seed, now.seed);
+  require_same("options", fmt::format("'{}'", earlier.options), fmt::format("'{}'", now.options));
   for (Cell& cell : now.cells)
     if (const Cell* finished = earlier.beside(cell, cell.name)) cell = *finished;
   keep_others(earlier, now);
   if (std::ranges::all_of(now.cells, &Cell::done))
     now.environment = earlier.environment;
   else
-    same("Tandem", earlier.environment.tandem, now.environment.tandem);
-  return now;
+    require_same("Tandem", earlier.environment.tandem, now.environment.tandem);
 }
 
 Simulation Sweep::simulation_of(const Cell& cell) const {

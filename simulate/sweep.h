@@ -32,15 +32,16 @@ struct Sweep {
   // All cells, before any of them has been simulated. Throws UserError for what cannot be
   // simulated.
   Results begin() const;
-  // The same with the finished cells of an earlier run. Throws UserError, which names the
-  // difference, if that was about something else.
-  Results resume(const Results& earlier) const;
 
   Simulation simulation_of(const Cell& cell) const;
   // In automatic mode, all ranks of up to 64 are simulated, and one of more if they are alike.
   // Stores the results in `cell`. Throws UserError if there is not enough memory.
   SimulatedRun run(Cell& cell) const;
 };
+
+// Takes the finished cells of an earlier run over into `now`, which begin() has made. Throws
+// UserError, which names the difference, if that run was about something else.
+void continue_sweep(const Results& earlier, Results& now);
 
 // The quantiles of a normal distribution with mean 1.
 std::vector<double> normal_spread(double deviation);

@@ -13,8 +13,9 @@ namespace {
 constexpr std::array<std::string_view, 7> kRowColours = {kGrey,     "#0072b2", "#56b4e9", "#009e73",
                                                          "#e69f00", "#d55e00", "#cc79a7"};
 // Of other algorithms, by Tol. Rows that differ only in compression share a colour.
-constexpr std::array<std::string_view, 8> kOtherColours = {
-    "#aa4499", "#999933", "#882255", "#44aa99", "#cc6677", "#117733", "#332288", "#6699cc"};
+constexpr std::array<std::string_view, 13> kOtherColours = {
+    "#aa4499", "#999933", "#882255", "#44aa99", "#cc6677", "#117733", "#332288",
+    "#6699cc", "#ddcc77", "#661100", "#88ccee", "#ee7733", "#000000"};
 
 constexpr std::pair<std::string_view, std::string_view> kActivities[] = {
     {"compute", "#4477aa"},  {"data", "#ccbb44"},       {"forward", "#66ccee"},

@@ -88,11 +88,11 @@ ModelInput model_of(const Json& summary) {
   const Json &o = summary.at("options"), &n = summary.at("network"), &m = summary.at("model");
   const std::string algo = o.at("algo");
   StrategyOptions options;
-  for (const StrategyOption& option : strategy_named(algo).options)
-    if (const Json& value = o.at(summary_key(option.name)); value.is_string())
-      options[option.name] = option.value_of(value);
-    else
-      options[option.name] = value;
+  for (const StrategyOption& option : strategy_named(algo).options) {
+    const Json& value = o.at(summary_key(option.name));
+    options[option.name] =
+        option.value_of(value.is_string() ? value.get<std::string>() : value.dump());
+  }
   return {.algo = algo,
           .options = options,
           .workers = o.at("workers"),

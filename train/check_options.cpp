@@ -31,8 +31,9 @@ void check_algo_options(const TrainOptions& o) {
   for (const StrategyOption& shared : strategy_options()) {
     const StrategyOption* own = strategy_named(o.algo).option(shared.name);
     const std::int64_t value = option_value(o.algo_options, shared.name);
-    const bool named = value >= 0 && value < std::ssize(shared.choices);
-    std::string text = named ? shared.text(value) : fmt::format("{}", value);
+    const bool has_text =
+        shared.choices.empty() || (value >= 0 && value < std::ssize(shared.choices));
+    std::string text = has_text ? shared.text(value) : fmt::format("{}", value);
     if (const std::string complaint = rule_of(own ? *own : shared).complaint(text);
         !complaint.empty())
       throw UserError("{}: {}", shared.name, complaint);
@@ -72,10 +73,15 @@ TrainOptions check_options(TrainOptions o) {
   check_values(o);
   settle_ranks(o);
   check_algo_options(o);
+  strategy_named(o.algo).require_possible(o.workers, o.compress);
   if (o.device == DeviceKind::cpu && o.precision != Precision::fp32)
     throw UserError("--precision {} needs --device cuda", to_string(o.precision));
   if (!o.profile.empty() && o.device != DeviceKind::cpu)
     throw UserError("--profile needs --device cpu: it cannot see when a GPU finishes a parameter");
+  if (!o.profile.empty() && strategy_named(o.algo).asynchronous())
+    throw UserError(
+        "--profile needs an algorithm whose workers wait for each other, such as d-sync; "
+        "simulations of all algorithms can use it");
   if (!o.profile.empty() && o.epochs == 0 && o.iterations == 0)
     throw UserError("--profile needs iterations to time; --epochs 0 has none");
   if (!o.plan.empty() && !strategy_named(o.algo).keeps_plan)

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -11,8 +12,6 @@
 
 namespace tandem {
 namespace {
-
-constexpr double kSecondsBetweenMeetings = 0.5;
 
 template <class T>
 auto bytes_of(const T& value) {
@@ -40,6 +39,13 @@ Coordination::Coordination(const Run& run, const TrainOptions& o, Communication&
   if (!o.checkpoint.empty())
     writer_ =
         std::make_unique<CheckpointWriter>(run.app, o.checkpoint, communication.transport().rank());
+  if (!run.asynchronous) return;
+  waits_for_answer_ = true;
+  if (!writer_ || o.checkpoint_every > 0) next_meeting_ = std::numeric_limits<std::int64_t>::max();
+}
+
+double Coordination::seconds_between_meetings() const {
+  return run_.asynchronous ? o_.checkpoint_seconds / 4 : 0.5;
 }
 
 Coordination::Orders Coordination::after(std::int64_t t) {
@@ -74,8 +80,9 @@ void Coordination::take_answer(std::int64_t t) {
   asked_.reset();
   orders_.checkpoint = orders_.checkpoint || decision.checkpoint != 0;
   orders_.stop = std::max(orders_.stop, static_cast<int>(decision.signal));
-  next_meeting_ = t + decision.iterations;
-  waits_for_answer_ = decision.iterations == 1;
+  const bool by_time = o_.checkpoint_every == 0;
+  if (!run_.asynchronous || by_time) next_meeting_ = t + decision.iterations;
+  waits_for_answer_ = decision.iterations == 1 || run_.asynchronous;
   if (pending_ != 0 && decision.written != 0) {
     account_.failure = decision.failed_rank < 0
                            ? ""
@@ -127,10 +134,13 @@ Coordination::Decision Coordination::decide(std::int64_t t, std::int64_t pending
   for (const Report& report : reports) decision.signal = std::max(decision.signal, report.signal);
 
   const auto now = Clock::now();
-  const double elapsed = seconds_between(std::exchange(last_meeting_, now), now);
-  const auto passed = static_cast<double>(t - std::exchange(last_meeting_t_, t));
-  const double fitting = passed * kSecondsBetweenMeetings / std::max(elapsed, 1e-9);
-  decision.iterations = static_cast<std::int64_t>(std::clamp(fitting, 1.0, 4 * passed + 1));
+  if (t > last_meeting_t_) {  // not a second meeting after the same iteration
+    const double elapsed = seconds_between(std::exchange(last_meeting_, now), now);
+    const auto passed = static_cast<double>(t - std::exchange(last_meeting_t_, t));
+    const double fitting = passed * seconds_between_meetings() / std::max(elapsed, 1e-9);
+    interval_ = static_cast<std::int64_t>(std::clamp(fitting, 1.0, 4 * passed + 1));
+  }
+  decision.iterations = interval_;
 
   if (!writer_) return decision;
   if (pending != 0) {
@@ -162,6 +172,7 @@ void Coordination::save(std::int64_t t, const std::function<void(Snapshot&)>& fi
   fill(*snapshot);
   writer_->write(t, std::move(snapshot), std::move(before));
   pending_ = t;
+  if (run_.asynchronous) complete_pending(t);  // the next meeting may be far away
 }
 
 // All ranks call it after the same iteration.

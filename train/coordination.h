@@ -5,6 +5,11 @@
 // disturb training little, a meeting is held by the communication threads after an iteration t, and
 // its decisions hold after iteration t+1. Where a single iteration takes that long, the meeting is
 // after every iteration, and its decisions hold at once.
+//
+// With asynchronous algorithms, a meeting makes fast workers wait for slow ones. So there are
+// meetings only to decide about checkpoints that are due by time, and few of them. Their decisions
+// hold at once, and a checkpoint is completed before training goes on. A signal ends such a run
+// without a meeting, unless there is one at this moment (trainer.cpp).
 #pragma once
 
 #include <cstdint>
@@ -31,6 +36,7 @@ class Coordination {
     std::string app;
     std::vector<Trait> made_for;
     std::int64_t first = 1, last = 0, first_meeting = 1;
+    bool asynchronous = false;
   };
   Coordination(const Run& run, const TrainOptions& options, Communication& communication,
                const Device& device);
@@ -83,6 +89,7 @@ class Coordination {
   void complete_pending(std::int64_t t);
   Decision hold_meeting(std::int64_t t, std::int64_t pending);
   Decision decide(std::int64_t t, std::int64_t pending, const std::vector<Report>& reports);
+  double seconds_between_meetings() const;
 
   const TrainOptions& o_;
   Communication& communication_;
@@ -106,6 +113,7 @@ class Coordination {
   std::vector<Report> reports_;
   Clock::time_point last_meeting_, last_checkpoint_;
   std::int64_t last_meeting_t_ = 0;
+  std::int64_t interval_ = 1;  // iterations between meetings
 };
 
 }  // namespace tandem

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "autograd/ops.h"
+#include "dist/strategies.h"
 #include "dist/transport/collectives.h"
 #include "tensor/backend.h"
 
@@ -36,6 +37,7 @@ std::int64_t left_out_of(const Batch& batch) {
 Evaluation::Evaluation(Worker& worker, const DataSplit& data, const TrainOptions& o,
                        Communication& communication)
     : worker_(worker),
+      data_(data),
       o_(o),
       communication_(communication),
       test_data_(data.test, data.normalisation, host_of(worker.replica().device()),
@@ -45,16 +47,17 @@ Evaluation::Evaluation(Worker& worker, const DataSplit& data, const TrainOptions
                         part_of_worker(worker, data, o, communication.transport().rank()));
 }
 
-void Evaluation::average_statistics() {
+void Evaluation::average_statistics(bool again) {
   std::vector<Parameter*> statistics;
-  std::vector<double> values;
   for (Parameter* p : worker_.parameters().all())
-    if (p->role == Role::statistic) {
-      statistics.push_back(p);
-      const std::vector<float> own = p->value.to_host<float>();
-      values.insert(values.end(), own.begin(), own.end());
-    }
-  if (values.empty()) return;
+    if (p->role == Role::statistic) statistics.push_back(p);
+  if (statistics.empty()) return;
+  if (again && !strategy_named(o_.algo).same_weights()) measure_statistics();
+  std::vector<double> values;
+  for (const Parameter* p : statistics) {
+    const std::vector<float> own = p->value.to_host<float>();
+    values.insert(values.end(), own.begin(), own.end());
+  }
   communication_.call([&] { sum_over_ranks(communication_.transport(), o_.workers, values); });
   auto next = values.begin();
   for (Parameter* p : statistics) {
@@ -62,6 +65,40 @@ void Evaluation::average_statistics() {
     for (float& value : mean) value = static_cast<float>(*next++ / o_.workers);
     p->value.copy_from_host(std::span<const float>(mean));
   }
+}
+
+// The running statistics give a batch the weight 0.1. After 50 batches, less than 1% is left of
+// what was measured before.
+void Evaluation::measure_statistics() {
+  constexpr std::int64_t kBatches = 50;
+  const int rank = communication_.transport().rank();
+  const Device& device = worker_.replica().device();
+  Loader loader(data_.train, data_.normalisation, host_of(device),
+                {.batch = o_.batch,
+                 .training = true,
+                 .seed = o_.seed + 1,
+                 .workers = o_.workers,
+                 .rank = rank,
+                 .augment = data_.augment,
+                 .bytes = !device.is_cpu(),
+                 .threads = std::max(1, data_.loader_threads / o_.workers)});
+  for (std::int64_t i = 0; i < kBatches; ++i) {
+    const Batch batch = worker_.input().bring(loader.next());
+    worker_.tape().begin(Tape::Mode::training,
+                         Random(o_.seed, Purpose::dropout).split(static_cast<std::uint64_t>(i)));
+    worker_.replica().model().forward(worker_.tape(), Var{batch.images});
+  }
+}
+
+void Evaluation::set_weights(const Tensor& of_first) {
+  Tensor values = worker_.parameters().values();
+  Bytes bytes(values.bytes());
+  if (communication_.transport().rank() == 0)
+    std::ranges::copy_n(of_first.raw(), std::ssize(bytes), bytes.begin());
+  communication_.call([&] { broadcast(communication_.transport(), o_.workers, bytes); });
+  values.copy_from_host(std::span(reinterpret_cast<const float*>(bytes.data()),
+                                  static_cast<std::size_t>(values.count())));
+  worker_.parameters().values_changed();
 }
 
 double Evaluation::Result::mean_loss() const {
@@ -74,13 +111,7 @@ Evaluation::Result Evaluation::operator()(std::vector<double> losses) {
   std::vector<double> sums = std::move(losses);
   sums.insert(sums.end(), {static_cast<double>(tested.samples), static_cast<double>(tested.correct),
                            whole_data_ ? objective() : 0});
-  communication_.call([&] {
-    Transport& transport = communication_.transport();
-    sum_over_ranks(transport, o_.workers, sums);
-    if (transport.rank() == 0)
-      for (int server = o_.workers; server < transport.size(); ++server)
-        transport.send_and_wait(server, Tag::control, {});
-  });
+  communication_.call([&] { sum_over_ranks(communication_.transport(), o_.workers, sums); });
   const auto take = [&] {
     const double last = sums.back();
     sums.pop_back();

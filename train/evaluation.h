@@ -18,8 +18,13 @@ class Evaluation {
 
   // Averages over the workers what their forward passes have measured, such as the running means of
   // batch norms. Each worker has seen different samples, but what is tested and saved must not
-  // depend on the rank.
-  void average_statistics();
+  // depend on the rank. If workers do not compute with the weights that are tested, and `again` is
+  // set, this first measures with these weights, on some batches of training samples.
+  void average_statistics(bool again);
+
+  // Sets the weights of all workers to these of the first one, laid out like the flat values, in
+  // host memory. The other workers' argument does not matter.
+  void set_weights(const Tensor& of_first);
 
   struct Result {
     std::vector<double> losses;  // per iteration, the mean over the batch
@@ -28,8 +33,7 @@ class Evaluation {
 
     double mean_loss() const;
   };
-  // Every worker calls it with its parts of the losses since the last test. Afterwards it resumes
-  // the servers, which wait while the workers test.
+  // Every worker calls it with its parts of the losses since the last test.
   Result operator()(std::vector<double> losses);
 
  private:
@@ -39,10 +43,12 @@ class Evaluation {
   };
   Tested test();
   double objective();
+  void measure_statistics();
   template <class F>
   void for_each_batch(Loader& loader, F&& f);
 
   Worker& worker_;
+  const DataSplit& data_;
   const TrainOptions& o_;
   Communication& communication_;
   Loader test_data_;

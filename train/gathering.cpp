@@ -7,22 +7,12 @@
 
 namespace tandem {
 
-namespace {
-
-std::int64_t bytes_sent(const Transport& transport) {
-  std::int64_t sent = 0;
-  for (const Tag tag : {Tag::ring, Tag::push, Tag::pull}) sent += transport.bytes_sent(tag);
-  return sent;
-}
-
-}  // namespace
-
 std::vector<RankReport> gather_reports(Communication& communication, RankReport own,
                                        const Spans& compute) {
   return communication.call([&] {
     Transport& transport = communication.transport();
     own.rank = transport.rank();
-    own.bytes_sent += bytes_sent(transport);
+    own.bytes_sent += transport.bytes_sent();
     own.take(compute, communication.spans(), clock_offset(transport));
     std::vector<RankReport> reports;
     for (const Bytes& bytes : gather(transport, transport.size(), to_bytes(own)))
@@ -33,7 +23,7 @@ std::vector<RankReport> gather_reports(Communication& communication, RankReport 
 
 void visit_measurements(State& state, Communication& communication, std::int64_t& sent_before) {
   communication.call([&] {
-    const std::int64_t here = bytes_sent(communication.transport());
+    const std::int64_t here = communication.transport().bytes_sent();
     std::int64_t sent = sent_before + here;
     state("bytes sent", sent);
     sent_before = sent - here;

@@ -184,6 +184,11 @@ const std::vector<OptionRow>& option_table() {
 
 Rule rule_of(const StrategyOption& option) {
   if (!option.choices.empty()) return rules::one_of(option.choices);
+  if (option.decimal()) {
+    const double least = option.number(option.least), most = option.number(option.most);
+    return rules::number(fmt::format("a number from {:f} to {}", least, most),
+                         [=](double v) { return v >= least && v <= most; });
+  }
   return rules::whole(static_cast<std::uint64_t>(option.least),
                       static_cast<std::uint64_t>(option.most));
 }

@@ -205,7 +205,8 @@ std::vector<std::vector<double>> iterations_of(const std::vector<const ComputePr
   return all;
 }
 
-HostCost host_cost_of(const Summary& s) {
+// `alone`: the run's compressor, measured without the run.
+HostCost host_cost_of(const Summary& s, const HostWork& alone) {
   HostWork work;
   double at_workers = 0, at_servers = 0;  // seconds of updates
   for (const RankReport& rank : s.ranks) {
@@ -219,24 +220,23 @@ HostCost host_cost_of(const Summary& s) {
   }
   // What the run has not done, such as sums with a single worker, a simulation of more workers
   // does.
-  const HostWork few = measure_host_work(*make_compressor(s.options.compress));
-  const auto cost = [](const HostWork::Total& in_the_run, const HostWork::Total& alone) {
-    return (in_the_run.elements > 0 ? in_the_run : alone).per_element();
+  const auto cost = [](const HostWork::Total& in_the_run, const HostWork::Total& otherwise) {
+    return (in_the_run.elements > 0 ? in_the_run : otherwise).per_element();
   };
   // Either every worker updates all weights, or the servers together do.
   const double updated = static_cast<double>(s.timed()) * static_cast<double>(s.gradient_count);
-  return {.check = cost(work.check, few.check),
-          .compress = cost(work.compress, few.compress),
-          .decompress = cost(work.decompress, few.decompress),
-          .add = cost(work.add, few.add),
-          .copy = cost(work.copy, few.copy),
+  return {.check = cost(work.check, alone.check),
+          .compress = cost(work.compress, alone.compress),
+          .decompress = cost(work.decompress, alone.decompress),
+          .add = cost(work.add, alone.add),
+          .copy = cost(work.copy, alone.copy),
           .update = (at_workers / s.options.workers + at_servers) / updated};
 }
 
-// For a compressor that the run did not use: measured alone, and slowed down as the run slowed down
-// its own compressor, which shared the cores with computing.
-HostCost host_cost_of_other(const std::string& compressor, const Summary& s, const HostCost& own) {
-  const HostWork alone = measure_host_work(*make_compressor(s.options.compress));
+// For a compressor that the run did not use: measured without the run, and slowed down as the run
+// slowed down its own compressor, which shared the cores with computing.
+HostCost host_cost_of_other(const std::string& compressor, const HostCost& own,
+                            const HostWork& alone) {
   const HostWork other = measure_host_work(*make_compressor(compressor));
   const auto cost = [](double in_the_run, const HostWork::Total& own_alone,
                        const HostWork::Total& other_alone) {
@@ -265,10 +265,11 @@ Profile profile_of(const Summary& s, const std::string& net, const ParameterSet&
   profile.tensors = mean_of(measured, parameters);
   profile.spread = spread_of(measured);
   profile.iterations = iterations_of(measured);
-  const HostCost own = host_cost_of(s);
+  const HostWork alone = measure_host_work(*make_compressor(s.options.compress));
+  const HostCost own = host_cost_of(s, alone);
   for (const std::string& compressor : compressor_names())
     profile.host[compressor] =
-        compressor == s.options.compress ? own : host_cost_of_other(compressor, s, own);
+        compressor == s.options.compress ? own : host_cost_of_other(compressor, own, alone);
   return profile;
 }
 

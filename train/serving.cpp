@@ -39,18 +39,23 @@ struct Serving {
   std::int64_t sent_before = 0;
 };
 
-// Returns the number of the signal that has stopped the run, or 0.
-int serve(Serving& serving, const Length& length, Coordination& coordination) {
+// Returns the number of the signal that has stopped the run, or 0. Asynchronous workers test at the
+// end only.
+int serve(Serving& serving, const Length& length, bool asynchronous, Coordination& coordination) {
   Communication& communication = serving.communication;
+  const auto finish = [&] { communication.call([&] { serving.server->finish(); }); };
   std::int64_t served = length.done;
   int stopped = 0;
   do {
-    const std::int64_t last = std::min(length.next_test(served), coordination.next(served));
+    const std::int64_t test = asynchronous ? length.iterations : length.next_test(served);
+    const std::int64_t last = std::min(test, coordination.next(served));
     communication.call([&] { serving.server->serve(served + 1, last); });
     served = last;
     const auto [saves, stop] = coordination.after(served);
-    if (length.tests_at(served)) wait_for_test(communication);
+    if (served == length.iterations && length.iterations > 0) finish();
+    if (served == test) wait_for_test(communication);
     if (saves) coordination.save(served, [&](Snapshot& saved) { saved.save(serving); });
+    if (stop != 0) finish();
     stopped = stop;
   } while (served < length.iterations && stopped == 0);
   coordination.finish();
@@ -90,7 +95,7 @@ int run_server(const Task& task, const DataSplit& data, const TrainOptions& o,
   load(communication, resumed, serving);
   int stopped = 0;
   try {
-    stopped = serve(serving, length, coordination);
+    stopped = serve(serving, length, strategy_named(o.algo).asynchronous(), coordination);
   } catch (const std::exception& e) {
     communication.stop(e.what());  // pending communication uses the coordination
     throw;

@@ -2,8 +2,29 @@
 
 #include "dist/strategies.h"
 #include "dist/timing/calibration.h"
+#include "dist/transport/mpi_launch.h"
+#include "train/plan_file.h"
 
 namespace tandem {
+
+DataSplit open_data(const Task& task, const TrainOptions& o, std::optional<Outputs>& outputs,
+                    std::optional<MergePlan>& plan) {
+  if (is_first_rank()) {
+    outputs.emplace(task.app, o, task.features);
+    if (reads_plan(o)) plan = read_plan(o);
+  }
+  DataSplit data = task.data();
+  const bool trains = o.epochs > 0 || o.iterations > 0;
+  if (trains && o.batch > data.train->size())
+    throw UserError("--batch {} is larger than the training set of {} samples", o.batch,
+                    data.train->size());
+  const std::int64_t iterations = Length(data, o).iterations;
+  const std::int64_t needed = strategy_named(o.algo).measures_until;
+  if (is_first_rank() && !o.plan.empty() && !plan && iterations < needed)
+    throw UserError("--plan: a plan is measured in the first {} iterations; this run has {}",
+                    needed, iterations);
+  return data;
+}
 
 NetworkCost calibrate_all(Communication& communication, const TrainOptions& o, const Length& length,
                           const Compressor& compressor) {
@@ -23,7 +44,8 @@ Coordination::Run coordinated_run(const std::string& app, const std::vector<Trai
           .first = length.done + 1,
           .last = length.iterations,
           // Iterations that measure for a plan are not disturbed.
-          .first_meeting = length.done + strategy_named(o.algo).measures_until + 1};
+          .first_meeting = length.done + strategy_named(o.algo).measures_until + 1,
+          .asynchronous = strategy_named(o.algo).asynchronous()};
 }
 
 }  // namespace tandem

@@ -1,6 +1,7 @@
 // What every rank does before its first iteration, workers and servers alike.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,13 +9,21 @@
 #include "dist/communication.h"
 #include "dist/compress/compressor.h"
 #include "dist/launch.h"
+#include "dist/schedule/merge.h"
 #include "dist/timing/model.h"
 #include "train/coordination.h"
 #include "train/length.h"
 #include "train/options.h"
+#include "train/outputs.h"
 #include "train/resume.h"
+#include "train/trainer.h"
 
 namespace tandem {
+
+// Opens the data, and checks what can fail before the first iteration. Only the first rank has
+// outputs and a plan.
+DataSplit open_data(const Task& task, const TrainOptions& options, std::optional<Outputs>& outputs,
+                    std::optional<MergePlan>& plan);
 
 // Measures the network. From here on, the communication thread records its spans.
 NetworkCost calibrate_all(Communication& communication, const TrainOptions& options,

@@ -117,8 +117,9 @@ Json options_json(const TrainOptions& o) {
         },
         row.member);
   for (const StrategyOption& option : strategy_options())
-    if (const std::int64_t value = option_value(o.algo_options, option.name);
-        option.choices.empty())
+    if (const std::int64_t value = option_value(o.algo_options, option.name); option.decimal())
+      json[summary_key(option.name)] = option.number(value);
+    else if (option.choices.empty())
       json[summary_key(option.name)] = value;
     else
       json[summary_key(option.name)] = option.text(value);

@@ -11,6 +11,7 @@
 #include "dist/launch.h"
 #include "dist/strategies.h"
 #include "dist/transport/mpi_launch.h"
+#include "tensor/backend.h"
 #include "tensor/cuda/cuda_backend.h"
 #include "tensor/device_queue.h"
 #include "train/agreement.h"
@@ -20,12 +21,12 @@
 #include "train/gathering.h"
 #include "train/interruption.h"
 #include "train/outputs.h"
-#include "train/plan_file.h"
 #include "train/prediction.h"
 #include "train/profiler.h"
 #include "train/progress.h"
 #include "train/resume.h"
 #include "train/run_ahead.h"
+#include "train/run_text.h"
 #include "train/serving.h"
 #include "train/start.h"
 #include "train/weights.h"
@@ -51,6 +52,7 @@ class Training {
         outputs_(outputs),
         ahead_(worker.replica().device(), worker.spans()),
         evaluation_(worker, data, o, communication),
+        asynchronous_(strategy_named(o.algo).asynchronous()),
         progress_(o.quiet || !first(), length.done, length.iterations,
                   length.tests_by_epochs() ? length.epoch_of(length.iterations) : 0,
                   [this](const std::string& line) { outputs_->say(line); }) {}
@@ -68,8 +70,9 @@ class Training {
       strategy.after_backward(t);
       ahead_.add(t, loss, worker_.loss_share());
 
+      if (asynchronous_) end_alone(t);
       const auto [saves, stop] = coordination_.after(t);
-      const bool looks = length_.tests_at(t) || verifies_at(t);
+      const bool looks = asynchronous_ ? t == length_.iterations : looks_at(t);
       const bool pauses = looks || saves || stop != 0 || t == length_.cold_until();
       if (pauses) strategy.settle();
       take_done(pauses);
@@ -92,6 +95,7 @@ class Training {
     visit_measurements(state, communication_, sent_before_);
     state("iterations", summary_.iterations);
     state("losses since the last test", losses_);
+    state("times of kept weights", kept_at_);
     if (skipped_) skipped_->visit(state);
     if (!first()) return;
     summary_.visit(state);
@@ -162,7 +166,7 @@ class Training {
   void end_early(int signal) {
     summary_.stopped_by = signal;
     finish();
-    evaluation_.average_statistics();
+    evaluation_.average_statistics(false);  // measuring would take too long
   }
 
   double samples_per_s_so_far() const {
@@ -171,18 +175,63 @@ class Training {
                : 0;
   }
 
+  // Asynchronous workers do not meet to test: they keep weights, and test them at the end. A signal
+  // ends the run at once, because workers that are far apart cannot stop together. If the ranks do
+  // meet after this iteration, the communication thread must be free.
+  void end_alone(std::int64_t t) {
+    if (const int signal = Interruptible::signal(); signal != 0)
+      throw Interrupted(signal, after_interruption(o_, t));
+    if (length_.tests_at(t) && t < length_.iterations) {
+      take_done(true);
+      worker_.strategy().keep_weights(t);
+      kept_at_.push_back(summary_.wall_s);
+    }
+    if (coordination_.next(t - 1) == t) worker_.strategy().settle();
+  }
+
+  bool looks_at(std::int64_t t) const { return length_.tests_at(t) || verifies_at(t); }
+
   // Tests the weights, or only compares them between the workers.
   void look_at_weights(std::int64_t t) {
     worker_.spans().set_iteration(0);  // this time belongs to no iteration
     worker_.strategy().before_test();
-    t == 0 || length_.tests_at(t) ? test(t) : verify(t, false);
+    if (asynchronous_ && t > 0) test_kept_weights();
+    const bool tests = t == 0 || length_.tests_at(t);
+    tests ? test(t, std::exchange(losses_, {}), summary_.wall_s) : verify(t, false);
     worker_.strategy().after_test();
+    if (tests) resume_servers();
   }
 
-  void test(std::int64_t t) {
-    evaluation_.average_statistics();
+  void test_kept_weights() {
+    const std::vector<Tensor> kept = worker_.strategy().take_kept_weights();
+    const Tensor last = worker_.parameters().values().clone();
+    std::int64_t before = 0;
+    for (std::size_t i = 0; i < kept_at_.size(); ++i) {
+      const std::int64_t t = length_.next_test(before);
+      evaluation_.set_weights(first() ? kept.at(i) : Tensor());
+      const auto end = losses_.begin() + (t - std::exchange(before, t));
+      test(t, {losses_.begin(), end}, kept_at_[i]);
+      losses_.erase(losses_.begin(), end);
+    }
+    worker_.replica().device().backend().copy(last, worker_.parameters().values());
+    worker_.parameters().values_changed();
+  }
+
+  // They wait while the workers test.
+  void resume_servers() {
+    if (!first()) return;
+    communication_.call([&] {
+      Transport& transport = communication_.transport();
+      for (int server = o_.workers; server < transport.size(); ++server)
+        transport.send_and_wait(server, Tag::control, {});
+    });
+  }
+
+  // `losses`: this worker's parts of the losses since the last test.
+  void test(std::int64_t t, std::vector<double> losses, double wall_s) {
+    evaluation_.average_statistics(t > 0);
     if (verifies_at(t)) verify(t, true);
-    const Evaluation::Result found = evaluation_(std::exchange(losses_, {}));
+    const Evaluation::Result found = evaluation_(std::move(losses));
     if (!first()) return;
     const std::int64_t before = t - std::ssize(found.losses);
     for (std::int64_t i = before + 1; i <= t; ++i)
@@ -197,13 +246,14 @@ class Training {
     if (t == 0) return;
     const std::int64_t epoch = length_.epoch_of(t);
     outputs_->test(epoch, t, summary_.train_loss, summary_.test_accuracy, summary_.objective,
-                   summary_.wall_s);
+                   wall_s);
     progress_.test(t, epoch, summary_.train_loss, summary_.test_accuracy, samples_per_s_so_far());
   }
 
   // The strategy guarantees equal weights on all workers between before_test() and after_test().
   bool verifies_at(std::int64_t t) const {
     if (o_.workers == 1 || o_.verify_every == 0) return false;
+    if (asynchronous_) return t == length_.iterations;
     if (o_.verify_every == kAtEveryTest) return t == 0 || length_.tests_at(t);
     return t % o_.verify_every == 0 || t == length_.iterations;
   }
@@ -222,39 +272,13 @@ class Training {
   Outputs* outputs_;  // only on the first worker
   RunAhead ahead_;
   Evaluation evaluation_;
+  bool asynchronous_;
   Progress progress_;
-  std::vector<double> losses_;  // this worker's parts, since the last test
-  Clock::time_point last_;      // when the previous iteration was done
-  bool resumes_ = true;         // something other than iterations has run since
+  std::vector<double> losses_;   // this worker's parts, since the last test
+  std::vector<double> kept_at_;  // the training time of weights that are kept
+  Clock::time_point last_;       // when the previous iteration was done
+  bool resumes_ = true;          // something other than iterations has run since
 };
-
-std::string what_runs(const Summary& s, const std::string& net, const DataSplit& data,
-                      std::int64_t done) {
-  const TrainOptions& o = s.options;
-  const auto count = [](int n, const char* of) {
-    return fmt::format("{} {}{}", n, of, n == 1 ? "" : "s");
-  };
-  const StrategyInfo& algo = strategy_named(o.algo);
-  const int servers = algo.servers(o.algo_options);
-  std::string text = fmt::format("data: {}: {} training and {} test images\n", s.data,
-                                 data.train->size(), data.test->size());
-  for (const std::string& line : data.left_out) text += fmt::format("data: {}\n", line);
-  text +=
-      fmt::format("model: {}, {} parameters; {}, {}{}, {}{}, batch {}\n", net, s.parameters, o.algo,
-                  count(o.workers, "worker"), servers > 0 ? " and " + count(servers, "server") : "",
-                  o.device == DeviceKind::cpu ? count(o.threads, "thread")
-                                              : fmt::format("cuda {}", to_string(o.precision)),
-                  o.workers > 1 ? " each" : "", o.batch);
-  if (algo.distributed())
-    text += fmt::format("network: {}, link {}, compression {}\n", mpi_launch() ? "MPI" : "threads",
-                        o.link, o.compress);
-  if (s.warmup > 0)
-    text += fmt::format(
-        "pipeline: opens after {} iterations of d-sync (--warmup-epochs, --warmup-iterations)\n",
-        s.warmup);
-  if (done > 0) text += fmt::format("resume: continues after iteration {}\n", done);
-  return text;
-}
 
 void run_worker(const Task& task, const DataSplit& data, const TrainOptions& o,
                 const Compressor& compressor, Communication& communication, const MergePlan* plan,
@@ -303,33 +327,6 @@ void run_worker(const Task& task, const DataSplit& data, const TrainOptions& o,
   summary.checkpoints = coordination.account();
   if (!o.profile.empty()) summary.profile = profile_of(summary, net, worker->parameters());
   outputs->finish(summary, worker->parameters());
-}
-
-// Checks what can fail before the first iteration. Only the first rank has outputs and a plan.
-DataSplit open_data(const Task& task, const TrainOptions& o, std::optional<Outputs>& outputs,
-                    std::optional<MergePlan>& plan) {
-  if (is_first_rank()) {
-    outputs.emplace(task.app, o, task.features);
-    if (reads_plan(o)) plan = read_plan(o);
-  }
-  DataSplit data = task.data();
-  const bool trains = o.epochs > 0 || o.iterations > 0;
-  if (trains && o.batch > data.train->size())
-    throw UserError("--batch {} is larger than the training set of {} samples", o.batch,
-                    data.train->size());
-  const std::int64_t iterations = Length(data, o).iterations;
-  const std::int64_t needed = strategy_named(o.algo).measures_until;
-  if (is_first_rank() && !o.plan.empty() && !plan && iterations < needed)
-    throw UserError("--plan: a plan is measured in the first {} iterations; this run has {}",
-                    needed, iterations);
-  return data;
-}
-
-std::string after_interruption(const TrainOptions& o, std::int64_t iterations) {
-  return fmt::format("interrupted after iteration {}{}", iterations,
-                     o.checkpoint.empty()
-                         ? "; without --checkpoint the run cannot be continued"
-                         : fmt::format("; continue with --resume {}", o.checkpoint));
 }
 
 }  // namespace

@@ -22,6 +22,7 @@ Worker::Worker(const Task& task, const DataSplit& data, const TrainOptions& o, c
                                        .compressor = measured_ ? *measured_ : compressor,
                                        .workers = o.workers,
                                        .options = o.algo_options,
+                                       .seed = o.seed,
                                        .warmup_iterations = length.warmup,
                                        .plan = plan})),
       profiler_(o.profile.empty() ? nullptr : std::make_unique<Profiler>(*strategy_)),

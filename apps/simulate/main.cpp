@@ -19,6 +19,7 @@
 #include "simulate/sweep.h"
 #include "speedup/environment.h"
 #include "speedup/folder.h"
+#include "speedup/results_file.h"
 #include "speedup/table.h"
 #include "train/app.h"
 #include "train/command_line.h"
@@ -95,7 +96,7 @@ bool parse(int argc, char** argv, Options& o) {
   };
   constexpr const char *kWhat = "What is trained", *kCluster = "Cluster", *kHow = "Simulation",
                        *kOutput = "Output";
-  add(kWhat, "--profile", profile, "FILE", "Written by a training program with --profile")
+  add(kWhat, "--profile", profile, "FILE", "A file that training programs write with --profile")
       ->default_str("");
   add(kWhat, "--net", net, "NAME", fmt::format("One of {}", fmt::join(net_names(), ", ")))
       ->default_str("");
@@ -107,10 +108,12 @@ bool parse(int argc, char** argv, Options& o) {
       ->transform(whole(1, 1'000'000));
   list(add(kWhat, "--algo", algos, "NAME",
            fmt::format("One or several of {}", fmt::join(strategy_names(), ", "))),
-       "NAME=d-sync,merge,pipe-sgd");
+       "NAME=d-sync,merge,pipe-sgd")
+      ->check(one_of(strategy_names()));
   list(add(kWhat, "--compress", compressors, "NAME",
            fmt::format("One or several of {}", fmt::join(compressor_names(), ", "))),
-       "NAME=none");
+       "NAME=none")
+      ->check(one_of(compressor_names()));
   for (const StrategyOption& option : strategy_options())
     if (option.warmup == StrategyOption::Warmup::no)
       add_strategy_option(app, "Algorithms", option, s.options);
@@ -171,14 +174,6 @@ bool parse(int argc, char** argv, Options& o) {
       s.options.erase(option.name);
     }
   }
-  const auto check_names = [](const char* option, const std::vector<std::string>& given,
-                              const std::vector<std::string>& all) {
-    for (std::string name : given)
-      if (const std::string complaint = rules::one_of(all).complaint(name); !complaint.empty())
-        throw UserError("{}: {}", option, complaint);
-  };
-  check_names("--algo", algos, strategy_names());
-  check_names("--compress", compressors, compressor_names());
   for (const std::string& link : links) parse_link(link);
   const auto check_once = [](const char* option, const auto& given) {
     if (std::set(given.begin(), given.end()).size() != given.size())
@@ -228,15 +223,19 @@ bool parse(int argc, char** argv, Options& o) {
 void take_measured(const std::string& path, Results& results) {
   const Results measured = read_results(path);
   if (measured.simulated) throw UserError("--measured {}: its results are simulated", path);
+  if (measured.parameters != results.parameters)
+    throw UserError("--measured {}: it is about {}, with {} parameters; {} has {}", path,
+                    measured.net, measured.parameters, results.net, results.parameters);
   for (Cell& cell : results.cells)
     if (const Cell* other = measured.beside(cell, cell.name))
       cell.measured_ms = other->iteration_ms();
 }
 
-Results begin(const Options& o, const ResultsFolder* folder) {
-  if (!folder || o.again || !folder->holds_results()) return o.sweep.begin();
+// Keeps finished cells, so that nothing is simulated twice.
+void take_earlier(const Options& o, const ResultsFolder& folder, Results& results) {
+  if (o.again || !folder.holds_results()) return;
   try {
-    return o.sweep.resume(folder->read());
+    continue_sweep(folder.read(), results);
   } catch (const UserError& e) {
     throw UserError("--out {}: {}; choose another folder, or use --again", o.out,
                     shown(e.what(), 400));
@@ -247,10 +246,11 @@ void run(const Options& o) {
   if (mpi_launch()) throw UserError("simulate needs one process: run it without mpiexec");
   if (!has_virtual_time()) in_virtual_time([] {});  // says what is missing
   if (!o.trace.empty()) check_writable("--trace", o.trace);
-  o.sweep.begin();  // complains before a folder is made
+  Results results = o.sweep.begin();  // complains before a folder is made
   std::optional<ResultsFolder> folder;
   if (!o.out.empty()) folder.emplace("simulate", o.out);
-  Results results = begin(o, folder ? &*folder : nullptr);
+  if (folder) take_earlier(o, *folder, results);
+  for (Cell& cell : results.cells) cell.measured_ms.reset();  // of an earlier command
   if (!o.measured.empty()) take_measured(o.measured, results);
   WriteFailures failures("simulate");
   Console console(stdout, failures);

@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "dist/strategies.h"
 #include "dist/transport/link_speed.h"
 #include "dist/transport/mpi_launch.h"
 #include "speedup/environment.h"
@@ -169,6 +170,10 @@ bool parse(int argc, char** argv, Options& o) {
   for (const Algorithm& a : all_algorithms())
     if (algos.empty() ? a.by_default : std::ranges::find(algos, a.name) != algos.end())
       plan.algorithms.push_back(a);
+  for (const Algorithm& a : plan.algorithms)
+    if (const int least = strategy_named(a.algo).least_workers;
+        std::ranges::any_of(workers, [=](int count) { return count < least; }))
+      throw UserError("--algos {} needs at least {} --workers", a.name, least);
   plan.device = from_string<DeviceKind>(device).value();
   plan.precision = from_string<Precision>(precision).value();
   if (plan.device == DeviceKind::cpu && plan.precision != Precision::fp32)

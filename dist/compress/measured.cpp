@@ -79,6 +79,10 @@ bool MeasuredCompressor::finite(std::span<const float> values) const {
   return finite;
 }
 
+void MeasuredCompressor::average(std::span<const float> other, std::span<float> own) const {
+  measure(add_, std::ssize(own), [&] { measured_.average(other, own); });
+}
+
 HostWork measure_host_work(const Compressor& compressor) {
   constexpr std::int64_t kBlocks = 64;
   constexpr int kRounds = 4;

@@ -5,8 +5,9 @@
 #include <memory>
 #include <vector>
 
+#include "dist/kept_weights.h"
+#include "dist/param_server/shards.h"
 #include "dist/strategy.h"
-#include "tensor/staging.h"
 
 namespace tandem {
 
@@ -16,21 +17,17 @@ class PsSync : public Strategy {
 
   void after_backward(std::int64_t t) override;
 
+  // For SSP with staleness 0. The servers' weights are those of every worker.
+  void keep_weights(std::int64_t t) override;
+  std::vector<Tensor> take_kept_weights() override { return kept_.take(); }
+  void visit(State& state) override;
+
  private:
-  // A segment in flight to its server and back.
-  struct Exchange {
-    Request pushed, pulled;
-  };
-
-  EventPtr push_and_pull(std::int64_t t, const EventPtr& ready);
-  std::unique_ptr<Staging> stage(const Compressor& compressor) const;
-
   StrategyContext c_;
-  int servers_;
-  std::vector<Segment> segments_;  // each belongs to one server
   std::unique_ptr<Compressor> uncompressed_;
   std::unique_ptr<Staging> gradient_, weights_;
-  std::vector<Exchange> exchanges_;  // by segment
+  KeptWeights kept_;
+  Shards shards_;
 };
 
 }  // namespace tandem

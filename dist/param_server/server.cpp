@@ -6,6 +6,7 @@
 #include "base/thread_pool.h"
 #include "dist/block.h"
 #include "dist/compress/hop.h"
+#include "dist/param_server/shards.h"
 
 namespace tandem {
 namespace {
@@ -21,19 +22,6 @@ std::span<T> of(std::span<T> flat, const Segment& segment) {
 
 }  // namespace
 
-std::vector<Segment> segments_for_servers(std::int64_t count, int servers) {
-  const std::int64_t blocks = parts(count, kBlock), per_server = parts(blocks, servers);
-  const std::int64_t most = std::clamp<std::int64_t>(per_server / 128, 4, 32);
-  const std::int64_t length =
-      per_server <= 8
-          ? kBlock
-          : kBlock * parts(blocks, servers * std::max<std::int64_t>(2, parts(per_server, most)));
-  std::vector<Segment> segments;
-  for (std::int64_t first = 0; first < count; first += length)
-    segments.push_back({.first = first, .count = std::min(length, count - first), .step = kBlock});
-  return segments;
-}
-
 ParameterServer::ParameterServer(Transport& transport, int workers, int servers,
                                  ParameterSet& parameters, Sgd& optimizer,
                                  const Compressor& compressor, Spans& spans)
@@ -42,11 +30,9 @@ ParameterServer::ParameterServer(Transport& transport, int workers, int servers,
       parameters_(parameters),
       optimizer_(optimizer),
       compressor_(compressor),
-      spans_(spans) {
-  const auto all = segments_for_servers(parameters.values().count(), servers);
-  for (auto i = static_cast<std::size_t>(transport.rank() - workers); i < all.size();
-       i += static_cast<std::size_t>(servers))
-    segments_.push_back(all[i]);
+      spans_(spans),
+      segments_(
+          segments_of_server(parameters.values().count(), servers, transport.rank() - workers)) {
   slots_.resize(std::min(kSegmentsAhead, segments_.size()));
   for (Slot& slot : slots_) {
     slot.gradients.resize(static_cast<std::size_t>(workers));

@@ -15,10 +15,6 @@
 
 namespace tandem {
 
-// Segments of consecutive blocks; segment i belongs to server i mod N. They are short because a
-// server answers a segment only when all workers have sent it. About a hundred per server suffice.
-std::vector<Segment> segments_for_servers(std::int64_t count, int servers);
-
 class ParameterServer : public Server {
  public:
   // Ranks 0 … workers-1 are workers, and the `servers` ranks after them are servers, including this

@@ -172,6 +172,10 @@ class Transport {
   // Of all channels, while they are counted; they are at first.
   void count_bytes(bool counts) { counts_ = counts; }
   std::int64_t bytes_sent(Tag tag) const { return bytes_sent_[static_cast<std::size_t>(tag)]; }
+  // Gradients and weights.
+  std::int64_t bytes_sent() const {
+    return bytes_sent(Tag::ring) + bytes_sent(Tag::push) + bytes_sent(Tag::pull);
+  }
 
  private:
   virtual Request begin_send(int to, Tag tag, std::span<const std::byte> bytes,

@@ -187,6 +187,7 @@ class FakeGpu : public CpuBackend {
   void wait_for(const EventPtr& event) override {
     if (event) event->wait();
   }
+  std::shared_ptr<Backend> make_host() override { return std::make_shared<CpuBackend>(1); }
   std::unique_ptr<Staging> make_staging(Packing packing, std::int64_t count,
                                         std::int64_t block) override {
     require(block == kBlock, "blocks of {} elements", block);

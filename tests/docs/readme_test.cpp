@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "speedup/results.h"
+#include "speedup/results_file.h"
 #include "speedup/table.h"
 #include "tests/support.h"
 

@@ -13,6 +13,7 @@
 #include "layers/simple.h"
 #include "tests/support.h"
 #include "tests/train/digits.h"
+#include "tests/train/small_mlp.h"
 #include "train/option_table.h"
 #include "train/trainer.h"
 
@@ -76,14 +77,8 @@ Task task(const Fault& fault) {
 }
 
 TrainOptions options(const std::string& algo) {
-  TrainOptions o;
-  o.algo = algo;
-  o.workers = 3;
-  o.batch = 50;
-  o.iterations = 12;
+  TrainOptions o = short_run(algo, 3);
   o.test_every = 6;
-  o.threads = 1;
-  o.quiet = true;
   return o;
 }
 

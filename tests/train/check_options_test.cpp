@@ -2,6 +2,7 @@
 #include "train/check_options.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <cmath>
 #include <limits>
@@ -100,6 +101,20 @@ TEST_CASE("train(): contradictory options are refused") {
         }) == "--nesterov needs a --momentum above 0");
   CHECK(refusal([](TrainOptions& o) { o.algo_options["--pipek"] = 2; }) ==
         "--pipek is not an option of any algorithm");
+  for (const char* algo : {"gosgd", "ad-psgd"}) {
+    CAPTURE(algo);
+    CHECK(refusal([&](TrainOptions& o) { o.algo = algo; }) ==
+          fmt::format("--algo {} needs at least 2 workers, not 1", algo));
+    CHECK(refusal([&](TrainOptions& o) {
+            o.algo = algo;
+            o.workers = 2;
+            o.compress = "quant8";
+          }) == fmt::format("--compress quant8 is for gradients; --algo {} sends weights", algo));
+  }
+  CHECK(refusal([](TrainOptions& o) { o.algo_options["--gossip-p"] = 0; }) ==
+        "--gossip-p: must be a number from 0.000001 to 1, not 0");
+  CHECK(refusal([](TrainOptions& o) { o.algo_options["--topology"] = 3; }) ==
+        "--topology: must be ring or exponential or complete, not 3");
   CHECK(refusal([](TrainOptions& o) { o.save = o.trace = "/tmp/x"; }) ==
         "--save and --trace would write to the same file /tmp/x");
 }

@@ -16,6 +16,7 @@
 #include "tests/support.h"
 #include "tests/train/digits.h"
 #include "tests/train/resuming.h"
+#include "tests/train/small_mlp.h"
 #include "train/file_lock.h"
 
 using namespace tandem;
@@ -45,14 +46,8 @@ Task task() {
 }
 
 TrainOptions options(const std::string& algo, int workers) {
-  TrainOptions o;
-  o.algo = algo;
-  o.workers = workers;
-  o.batch = 50;
-  o.iterations = kIterations;
+  TrainOptions o = short_run(algo, workers, kIterations);
   o.test_every = 7;
-  o.threads = 1;
-  o.quiet = true;
   return o;
 }
 

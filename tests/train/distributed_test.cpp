@@ -14,16 +14,14 @@
 #include "data/synthetic.h"
 #include "dist/compress/compressor.h"
 #include "dist/strategies.h"
-#include "layers/batch_norm.h"
-#include "layers/conv2d.h"
 #include "layers/linear.h"
 #include "layers/sequential.h"
 #include "layers/simple.h"
 #include "tests/support.h"
 #include "tests/train/digits.h"
+#include "tests/train/small_mlp.h"
 #include "train/check_options.h"
 #include "train/replica.h"
-#include "train/safetensors.h"
 #include "train/trainer.h"
 #include "train/weights.h"
 
@@ -32,40 +30,15 @@ using namespace tandem::test;
 
 namespace {
 
-// A smaller net than MNIST-MLP, of eight blocks, so that many runs take little time.
-std::unique_ptr<Layer> small_mlp(const Shape&, std::int64_t, std::uint64_t seed) {
-  const Random random(seed, Purpose::weights);
-  auto model = std::make_unique<Sequential>();
-  model->add<Flatten>("flatten")
-      .add<Linear>("0", 784, 20, Init::he_normal, random.split(0))
-      .add<Relu>("1")
-      .add<Linear>("2", 20, 10, Init::xavier_normal, random.split(2));
-  return model;
-}
-
-Task task() {
-  return {.app = "test", .model = small_mlp, .data = [] { return digits(); }};
-}
-
-TrainOptions options(const std::string& algo, int workers, std::int64_t iterations = 12) {
-  TrainOptions o;
-  o.algo = algo;
-  o.workers = workers;
-  o.batch = 50;
-  o.iterations = iterations;
-  o.threads = 1;
-  o.quiet = true;
-  return o;
-}
-
+// Those whose result does not depend on which worker is faster.
 std::vector<std::string> distributed_algorithms() {
   std::vector<std::string> names;
   for (const StrategyInfo& info : all_strategies())
-    if (info.distributed()) names.push_back(info.name);
+    if (info.distributed() && !info.asynchronous()) names.push_back(info.name);
   return names;
 }
 
-std::string hash(const TrainOptions& o) { return train(task(), o).weights_hash; }
+std::string hash(const TrainOptions& o) { return train(small_mlp_on_digits(), o).weights_hash; }
 
 }  // namespace
 
@@ -74,17 +47,17 @@ TEST_CASE("distributed: d-sync, ps-sync and pipe-sgd with K=1 give the same bits
     for (const int workers : {1, 2, 3, 5}) {
       CAPTURE(compress);
       CAPTURE(workers);
-      TrainOptions d_sync = options("d-sync", workers);
+      TrainOptions d_sync = short_run("d-sync", workers);
       d_sync.compress = compress;
       const std::string expected = hash(d_sync);
 
-      TrainOptions ps_sync = options("ps-sync", workers);
+      TrainOptions ps_sync = short_run("ps-sync", workers);
       ps_sync.compress = compress;
       for (const int servers : {1, 2, 7}) {
         ps_sync.algo_options["--servers"] = servers;
         CHECK(hash(ps_sync) == expected);
       }
-      TrainOptions pipe = options("pipe-sgd", workers);
+      TrainOptions pipe = short_run("pipe-sgd", workers);
       pipe.compress = compress;
       pipe.algo_options["--pipe-k"] = 1;
       CHECK(hash(pipe) == expected);
@@ -96,7 +69,7 @@ TEST_CASE("distributed: d-sync, ps-sync and pipe-sgd with K=1 give the same bits
 
 TEST_CASE("distributed: a link changes the time and nothing else") {
   for (const std::string& algo : distributed_algorithms()) {
-    TrainOptions o = options(algo, 3, 5);
+    TrainOptions o = short_run(algo, 3, 5);
     const std::string expected = hash(o);
     o.link = "2gbit/100us";
     CHECK(hash(o) == expected);
@@ -104,7 +77,7 @@ TEST_CASE("distributed: a link changes the time and nothing else") {
 }
 
 TEST_CASE("distributed: every step of the optimizer is the same on workers and servers") {
-  TrainOptions o = options("d-sync", 2);
+  TrainOptions o = short_run("d-sync", 2);
   o.nesterov = true;
   o.weight_decay = 0.01;
   o.lr_schedule = Schedule::Kind::cosine;
@@ -118,11 +91,11 @@ TEST_CASE("distributed: every step of the optimizer is the same on workers and s
 TEST_CASE("distributed: pipe-sgd equals a one-process reference of the delayed update") {
   for (const int k : {2, 3})
     for (const std::int64_t warmup : {0, 4}) {
-      TrainOptions o = options("pipe-sgd", 1, 15);
+      TrainOptions o = short_run("pipe-sgd", 1, 15);
       o.algo_options["--pipe-k"] = k;
       o.algo_options["--warmup-iterations"] = warmup;
 
-      Replica replica(task(), digits(), o, cpu_device());
+      Replica replica(small_mlp_on_digits(), digits(), o, cpu_device());
       Loader loader(digits().train, digits().normalisation, replica.device(),
                     {.batch = o.batch, .training = true, .seed = o.seed});
       Tape tape;
@@ -146,12 +119,12 @@ TEST_CASE("distributed: pipe-sgd equals a one-process reference of the delayed u
       }
       apply_until(o.iterations);
       CHECK(hash(o) == weights_hash(replica.parameters()));
-      CHECK(hash(o) != hash(options("d-sync", 1, 15)));
+      CHECK(hash(o) != hash(short_run("d-sync", 1, 15)));
     }
 }
 
 TEST_CASE("distributed: pipe-sgd gives the same bits however the threads interleave") {
-  TrainOptions o = options("pipe-sgd", 4, 20);
+  TrainOptions o = short_run("pipe-sgd", 4, 20);
   const std::string expected = hash(o);
   for (const char* link : {"none", "10gbit", "1gbit/300us"}) {
     o.link = link;
@@ -167,8 +140,8 @@ std::vector<float> weights_after(TrainOptions o) {
   o.save = o.load = folder / "weights";
   TrainOptions training = o;
   training.load = "";
-  train(task(), training);
-  Replica replica(task(), digits(), check_options(o), cpu_device());
+  train(small_mlp_on_digits(), training);
+  Replica replica(small_mlp_on_digits(), digits(), check_options(o), cpu_device());
   return replica.parameters().values().to_host<float>();
 }
 
@@ -184,7 +157,7 @@ double largest_difference(const std::vector<float>& a, const std::vector<float>&
 // The mean of one step by each worker's own gradient is the step by the mean of the gradients, with
 // momentum too, where all workers have as many samples.
 TEST_CASE("distributed: local-sgd that averages after every iteration agrees with d-sync") {
-  TrainOptions d_sync = options("d-sync", 3), local = options("local-sgd", 3);
+  TrainOptions d_sync = short_run("d-sync", 3), local = short_run("local-sgd", 3);
   for (TrainOptions* o : {&d_sync, &local}) o->batch = 48;
   const auto expected = weights_after(d_sync);
   local.algo_options["--period"] = 1;
@@ -195,11 +168,11 @@ TEST_CASE("distributed: local-sgd that averages after every iteration agrees wit
 
 TEST_CASE("distributed: local-sgd learns and can be verified, with every compressor") {
   for (const std::string& compress : compressor_names()) {
-    TrainOptions o = options("local-sgd", 3, 60);
+    TrainOptions o = short_run("local-sgd", 3, 60);
     o.compress = compress;
     o.algo_options["--period"] = 5;
     o.verify_every = 7;
-    const Summary s = train(task(), o);
+    const Summary s = train(small_mlp_on_digits(), o);
     CHECK(s.test_accuracy > 0.5);
     CHECK(s.predicted_s());
     // Twelve means, and seven more where the weights are compared in between. For each of them the
@@ -215,13 +188,13 @@ TEST_CASE("distributed: local-sgd learns and can be verified, with every compres
 TEST_CASE("distributed: p workers agree with one, also if the batch does not divide evenly") {
   const TemporaryFolder folder;
   const auto weights = [&](const std::string& algo, int workers) {
-    TrainOptions o = options(algo, workers);
+    TrainOptions o = short_run(algo, workers);
     o.batch = 46;
     o.save = folder / "weights";
-    const Summary s = train(task(), o);
+    const Summary s = train(small_mlp_on_digits(), o);
     TrainOptions load = o;
     load.load = o.save;
-    Replica replica(task(), digits(), load, cpu_device());
+    Replica replica(small_mlp_on_digits(), digits(), load, cpu_device());
     return std::pair(replica.parameters().values().to_host<float>(), s.test_accuracy);
   };
   const auto [one, one_accuracy] = weights("single", 1);
@@ -239,9 +212,9 @@ TEST_CASE("distributed: p workers agree with one, also if the batch does not div
 TEST_CASE("distributed: the losses of all workers add up to the batch's loss") {
   const TemporaryFolder folder;
   const auto losses = [&](const std::string& algo, int workers) {
-    TrainOptions o = options(algo, workers, 25);  // an epoch has 20
+    TrainOptions o = short_run(algo, workers, 25);  // an epoch has 20
     o.metrics = folder / "metrics";
-    train(task(), o);
+    train(small_mlp_on_digits(), o);
     std::vector<double> values;
     std::istringstream lines(read_bytes(folder / "metrics"));
     for (std::string line; std::getline(lines, line);)
@@ -262,7 +235,7 @@ TEST_CASE("distributed: tests may come at any iteration, and change nothing") {
   const TemporaryFolder folder;
   for (const std::string& algo : distributed_algorithms()) {
     CAPTURE(algo);
-    TrainOptions o = options(algo, 2, 25);  // an epoch has 20
+    TrainOptions o = short_run(algo, 2, 25);  // an epoch has 20
     const std::string expected = hash(o);
     o.test_every = 10;
     o.metrics = folder / "metrics";
@@ -277,10 +250,10 @@ TEST_CASE("distributed: tests may come at any iteration, and change nothing") {
 }
 
 TEST_CASE("distributed: a pipeline's communication is counted, also just before a test") {
-  TrainOptions o = options("pipe-sgd", 2, 16);
+  TrainOptions o = short_run("pipe-sgd", 2, 16);
   o.link = "20mbit";
   o.test_every = 2;
-  const Summary s = train(task(), o);
+  const Summary s = train(small_mlp_on_digits(), o);
   // No link is faster than its bandwidth.
   const double bytes = static_cast<double>(s.ranks[0].bytes_sent) / 16;
   CHECK(s.mean_ms() >= 0.99 * 1e3 * bytes * 8 / 20e6);
@@ -288,12 +261,12 @@ TEST_CASE("distributed: a pipeline's communication is counted, also just before 
 
 TEST_CASE("distributed: the summary shows every rank, what it sent and what was predicted") {
   const TemporaryFolder folder;
-  TrainOptions o = options("ps-sync", 3);
+  TrainOptions o = short_run("ps-sync", 3);
   o.algo_options["--servers"] = 2;
   o.compress = "trunc16";
   o.summary = folder / "summary.json";
   o.trace = folder / "trace.json";
-  const Summary s = train(task(), o);
+  const Summary s = train(small_mlp_on_digits(), o);
   REQUIRE(s.ranks.size() == 5);
   CHECK(s.ranks[4].server);
   const std::int64_t count = s.gradient_count;
@@ -334,90 +307,15 @@ TEST_CASE(
     "distributed: divergence is reported with rank, parameter and iteration by all algorithms") {
   for (const std::string& compress : compressor_names())
     for (const std::string& algo : distributed_algorithms()) {
-      TrainOptions o = options(algo, 3, 50);
+      TrainOptions o = short_run(algo, 3, 50);
       o.compress = compress;
       o.lr = 1e20;
-      const std::string message = message_of<Diverged>([&] { train(task(), o); });
+      const std::string message = message_of<Diverged>([&] { train(small_mlp_on_digits(), o); });
       CAPTURE(message);
       CHECK(message.starts_with("rank "));
       CHECK(message.find(": training diverged: the gradient of 0.weight is not finite in "
                          "iteration ") != std::string::npos);
     }
-}
-
-namespace {
-
-// A convolution with batch norm, whose running statistics every worker measures on its own.
-std::unique_ptr<Layer> small_conv_net(const Shape&, std::int64_t, std::uint64_t seed) {
-  const Random random(seed, Purpose::weights);
-  auto model = std::make_unique<Sequential>();
-  model
-      ->add<Conv2d>("0",
-                    Conv2d::Options{.in = 1, .out = 8, .window = 3, .convolution = {.stride = 2}},
-                    random.split(0))
-      .add<BatchNorm2d>("1", 8)
-      .add<Relu>("2")
-      .add<MaxPool>("3", Pool{})
-      .add<Flatten>("4")
-      .add<Linear>("5", Linear::Options{.in = 6 * 6 * 8, .out = 10, .image = {6, 6, 8}},
-                   random.split(5));
-  return model;
-}
-
-Task conv_task() {
-  return {.app = "test", .model = small_conv_net, .data = [] { return digits(); }};
-}
-
-}  // namespace
-
-TEST_CASE("distributed: a net with batch norm has the same bits with every synchronous algorithm") {
-  for (const int workers : {1, 2, 3}) {
-    CAPTURE(workers);
-    const Summary d_sync = train(conv_task(), options("d-sync", workers, 25));  // an epoch has 20
-    TrainOptions ps_sync = options("ps-sync", workers, 25);
-    ps_sync.algo_options["--servers"] = 2;
-    TrainOptions pipe = options("pipe-sgd", workers, 25);
-    pipe.algo_options["--pipe-k"] = 1;
-    for (const TrainOptions& o : {ps_sync, pipe}) {
-      const Summary s = train(conv_task(), o);
-      CHECK(s.weights_hash == d_sync.weights_hash);
-      CHECK(s.test_accuracy == d_sync.test_accuracy);
-    }
-    if (workers == 1)
-      CHECK(train(conv_task(), options("single", 1, 25)).weights_hash == d_sync.weights_hash);
-  }
-}
-
-TEST_CASE("distributed: running statistics are tested and saved as the mean over the workers") {
-  const TemporaryFolder folder;
-  TrainOptions o = options("d-sync", 3, 7);
-  o.save = folder / "weights";
-  const Summary trained = train(conv_task(), o);
-
-  // The file tests alike, whatever the number of workers, and all of them keep its bits.
-  for (const int workers : {1, 2, 3, 5}) {
-    TrainOptions test = options(workers > 1 ? "d-sync" : "single", workers, 0);
-    test.epochs = 0;
-    test.load = o.save;
-    const Summary tested = train(conv_task(), test);
-    CHECK(tested.weights_hash == trained.weights_hash);
-    CHECK(tested.test_accuracy == trained.test_accuracy);
-  }
-
-  // One iteration moves the running mean by a tenth of the mean over the workers' means, which for
-  // parts of one size is the mean of the whole batch.
-  const auto running_mean = [&](const std::string& algo, int workers) {
-    TrainOptions one = options(algo, workers, 1);
-    one.batch = 48;
-    one.save = folder / "one";
-    train(conv_task(), one);
-    return read_safetensors(one.save).at("1.running_mean").values;
-  };
-  const auto alone = running_mean("single", 1), three = running_mean("d-sync", 3);
-  for (std::size_t i = 0; i < alone.size(); ++i) {
-    CHECK(alone[i] != 0);
-    CHECK(three[i] == doctest::Approx(alone[i]).epsilon(1e-4));
-  }
 }
 
 TEST_CASE("distributed: a server waits for workers that compute longer than the stall timeout") {
@@ -433,9 +331,9 @@ TEST_CASE("distributed: a server waits for workers that compute longer than the 
     model->add<Slow>("slow").add("net", small_mlp(image, classes, seed));
     return model;
   };
-  TrainOptions o = options("ps-sync", 1, 1);
+  TrainOptions o = short_run("ps-sync", 1, 1);
   o.stall_timeout = 0.1;
-  Task slow = task();
+  Task slow = small_mlp_on_digits();
   slow.model = slow_mlp;
   CHECK(train(slow, o).iterations == 1);
 }

@@ -12,12 +12,7 @@ namespace {
 
 const std::string kBegin = "tandem profile 1\nbatch 2\n", kTensor = "tensor a 10 1 2\n";
 
-std::string refusal(const std::string& text) {
-  const TemporaryFolder folder;
-  write_bytes(folder / "p", text);
-  const std::string message = message_of<UserError>([&] { read_profile(folder / "p"); });
-  return message.substr(message.find_last_of('/') + 1);
-}
+std::string refusal(const std::string& text) { return refusal_of_file("p", text, read_profile); }
 
 }  // namespace
 
