@@ -14,15 +14,22 @@ Communication::Communication(const std::function<std::unique_ptr<Transport>()>& 
 
 Communication::~Communication() { jobs_.close(); }
 
+void Communication::wait_a_while(std::span<Request* const> requests, Clock::duration most) {
+  transport_->wait_any_until(requests, Clock::now() + most);  // failures end it, too
+  show_work();
+}
+
+void Communication::show_work() {
+  const auto now = Clock::now();
+  if (now < next_sign_) return;
+  transport_->show({Sign::State::busy});
+  next_sign_ = now + transport_->slice();
+}
+
 void Communication::work() {
-  auto next_sign = Clock::now();
   for (;;) {
-    const bool ready = !transport_ || jobs_.wait_until(next_sign);
-    // Shows the other ranks that this one is alive while it computes.
-    if (const auto now = Clock::now(); transport_ && now >= next_sign) {
-      transport_->show({Sign::State::busy});
-      next_sign = now + transport_->slice();
-    }
+    const bool ready = !transport_ || jobs_.wait_until(next_sign_);
+    if (transport_) show_work();
     if (!ready) continue;
     auto job = jobs_.take_if_open();
     if (!job) return;

@@ -6,10 +6,12 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <variant>
 
+#include "base/clock.h"
 #include "base/queue.h"
 #include "base/thread.h"
 #include "dist/timing/spans.h"
@@ -57,6 +59,9 @@ class Communication {
   // For jobs only, except rank() and size(), which any thread may call.
   Transport& transport() { return *transport_; }
   Spans& spans() { return spans_; }
+  // For jobs: waits for one of the requests or for the compute thread (Transport::wake()), but not
+  // longer than `most`. Shows the other ranks from time to time that this one works.
+  void wait_a_while(std::span<Request* const> requests, Clock::duration most);
 
   // Call it when the compute thread has failed. Ends all waits of jobs with JobFailed, on this rank
   // and on those that the transport can reach, and returns when no job is running.
@@ -67,6 +72,8 @@ class Communication {
 
  private:
   void work();  // the thread's loop
+  // Shows the other ranks that this one is alive while it computes, if it is time.
+  void show_work();
 
   template <class F>
   auto run(F& job) {
@@ -83,6 +90,7 @@ class Communication {
 
   std::unique_ptr<Transport> transport_;
   Spans spans_;
+  Clock::time_point next_sign_ = Clock::now();
   std::exception_ptr failure_;  // of the first job that failed by itself
   BlockingQueue<std::function<void()>> jobs_;
   Thread thread_;  // last: starts when the other members exist

@@ -201,11 +201,7 @@ void Mail::wait_for_requests() {
   if (closing_ || answer_awaited_ || full)
     return transport_.await_any(requests, Patience::while_others_work);
   const Clock::duration most = queued_.empty() ? transport_.slice() : Clock::duration(kPoll);
-  transport_.wait_any_until(requests, Clock::now() + most);
-  if (const auto now = Clock::now(); now >= next_sign_) {
-    transport_.show({Sign::State::busy});
-    next_sign_ = now + transport_.slice();
-  }
+  c_.communication.wait_a_while(requests, most);
 }
 
 void Mail::deliver() {

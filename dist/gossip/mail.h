@@ -130,7 +130,6 @@ class Mail {
   bool closing_ = false;
   bool answer_awaited_ = false;  // by the compute thread, which does nothing else
   int goodbyes_ = 0;             // that have come
-  Clock::time_point next_sign_;
   Header header_;
   Request header_request_;
   std::list<Sending> sends_;

@@ -230,7 +230,8 @@ void DirectSum::wait() {
 
   const Spans::Scope span(c_.communication.spans(),
                           sends_.empty() ? SpanKind::wait : SpanKind::communicate);
-  wait_a_while(requests, queued_.empty() ? transport_.slice() : Clock::duration(kPoll));
+  c_.communication.wait_a_while(requests,
+                                queued_.empty() ? transport_.slice() : Clock::duration(kPoll));
 }
 
 std::deque<DirectSum::InTransit>::iterator DirectSum::watched_end() {

@@ -55,12 +55,4 @@ void SliceSums::has_begun(std::size_t stages) {
   if (begun_in_iteration_ == stages) begun_in_iteration_ = 0;
 }
 
-void SliceSums::wait_a_while(std::span<Request* const> requests, Clock::duration most) {
-  transport_.wait_any_until(requests, Clock::now() + most);  // wake() and failures end it, too
-  if (const auto now = Clock::now(); now >= next_sign_) {
-    transport_.show({Sign::State::busy});
-    next_sign_ = now + transport_.slice();
-  }
-}
-
 }  // namespace tandem

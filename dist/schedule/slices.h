@@ -63,9 +63,6 @@ class SliceSums {
   // begin() calls it at the end. The first of the stages of an iteration starts run(), the others
   // wake it.
   void has_begun(std::size_t stages);
-  // For run(): waits for a request or the compute thread, but not long. Tells the other ranks from
-  // time to time that this one works.
-  void wait_a_while(std::span<Request* const> requests, Clock::duration most);
 
   StrategyContext c_;
   Transport& transport_;
@@ -73,7 +70,6 @@ class SliceSums {
 
  private:
   std::size_t begun_in_iteration_ = 0;
-  Clock::time_point next_sign_;
 };
 
 }  // namespace tandem
