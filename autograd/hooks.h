@@ -19,7 +19,7 @@ class Hooks {
   // Backward has added the last contribution to the parameter's gradient. Called exactly once per
   // step, in the reverse order of first use in forward. Must not block. On a GPU the work has only
   // been queued: the gradient is complete when the event `parameter.ready` has passed, which exists
-  // if wants_ready_events().
+  // if wants_ready_events(). Backward does not read the parameter's value after that.
   virtual void on_grad_ready(Parameter&) {}
   virtual bool wants_ready_events() const { return false; }
 };

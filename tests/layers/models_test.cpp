@@ -3,7 +3,10 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <functional>
+#include <limits>
 #include <map>
+#include <memory>
 
 #include "layers/models/models.h"
 #include "tests/support.h"
@@ -221,6 +224,41 @@ TEST_CASE("models: Inception-v3's loss trains its auxiliary classifier, also on 
     // Throws if a trained parameter is not reached.
     tape.backward(model->loss(tape, x, Tensor::from(labels, {2}, set.device()), {}), set);
   }
+}
+
+// Algorithms replace weights during backward, as soon as their gradients are ready.
+TEST_CASE("models: backward does not read a parameter again when its gradient is ready") {
+  struct Spoiler : Hooks {
+    void on_grad_ready(Parameter& p) override {
+      p.value.backend().fill(p.value, std::numeric_limits<double>::quiet_NaN());
+    }
+  } spoiler;
+  using Make = std::function<std::unique_ptr<Layer>()>;
+  const auto gradients = [](const Make& make, const Shape& image, Hooks* hooks) {
+    const auto model = make();
+    const ParameterSet set(model->parameters(), cpu_device());
+    Tape tape;
+    tape.set_hooks(hooks);
+    tape.begin(Tape::Mode::training);
+    const Shape batch{2, image[0], image[1], image[2]};
+    const Var x{random_tensor(batch, 1, Dtype::f32, set.device())};
+    const std::vector<std::int32_t> labels = {1, 2};
+    tape.backward(model->loss(tape, x, Tensor::from(labels, {2}, set.device()), {}), set);
+    return set.gradients().to_host<float>();
+  };
+  const auto check = [&](const Shape& image, const Make& make) {
+    Hooks none;
+    CHECK(gradients(make, image, &spoiler) == gradients(make, image, &none));
+  };
+  const Vgg narrow{.depth = 11, .batch_norm = true, .width = 4, .hidden = 16};
+  check({28, 28, 1}, [] { return mnist_mlp(1); });
+  check(kCifar, [] { return cifar_cnn(kCifar, 5, 1); });
+  check(kCifar, [] { return cifar_resnet(20, kCifar, 5, 1); });
+  check(kCifar, [] { return resnet(50, kCifar, 5, 1); });
+  check(kCifar, [] { return googlenet(kCifar, 5, 1); });
+  check(kCifar, [&] { return vgg(narrow, kCifar, 5, 1); });
+  check({63, 63, 3}, [] { return alexnet_classic({63, 63, 3}, 5, 1); });
+  check({75, 75, 3}, [] { return inception_v3({75, 75, 3}, 5, 1, 16); });
 }
 
 TEST_CASE("models: small images work") {
