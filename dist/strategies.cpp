@@ -30,9 +30,9 @@ std::unique_ptr<Strategy> make(const StrategyContext& context) {
 }
 
 std::unique_ptr<Server> make_parameter_server(const StrategyContext& c) {
-  return std::make_unique<ParameterServer>(c.communication.transport(), c.workers,
-                                           static_cast<int>(c.option("--servers")), c.parameters,
-                                           c.optimizer, c.compressor, c.communication.spans());
+  return std::make_unique<ParameterServer>(
+      c.communication.transport(), c.workers, static_cast<int>(c.option("--servers")), c.parameters,
+      c.optimizer, c.compressor, c.communication.spans(), push_time(c.options));
 }
 
 template <class S>
@@ -78,6 +78,16 @@ StrategyOption servers_option() {
           .value = 1,
           .least = 1,
           .most = 1024};
+}
+
+StrategyOption push_option() {
+  return {.name = "--push",
+          .value_name = "after-backward|during-backward",
+          .help =
+              "when a gradient is pushed to the servers. during-backward: each part of it as "
+              "soon as backward has finished it",
+          .most = 1,
+          .choices = {"after-backward", "during-backward"}};
 }
 
 StrategyOption period_option() {
@@ -131,20 +141,24 @@ double ring_of(const ModelInput& m) {
   return ring_time(m.network, m.workers, m.gradient_bytes, m.wire_bytes);
 }
 
-double predict_d_sync(const ModelInput& m) { return sync_iteration(m.compute, ring_of(m)); }
+double d_sync(const ModelInput& m) { return sync_iteration(m.compute, ring_of(m)); }
 
-double predict_ps_sync(const ModelInput& m) {
+std::optional<double> predict_d_sync(const ModelInput& m) { return d_sync(m); }
+
+// What overlaps with backward depends on the layers, which the input does not have.
+std::optional<double> predict_ps_sync(const ModelInput& m) {
+  if (push_time(m.options) == PushTime::during_backward) return {};
   const auto servers = static_cast<int>(option_value(m.options, "--servers"));
   return sync_iteration(m.compute,
                         server_time(m.network, m.workers, servers, m.gradient_bytes, m.wire_bytes));
 }
 
-double predict_pipe_sgd(const ModelInput& m) {
-  if (option_value(m.options, "--pipe-k") == 1) return predict_d_sync(m);
-  return m.closed * predict_d_sync(m) + (1 - m.closed) * pipe_iteration(m.compute, ring_of(m));
+std::optional<double> predict_pipe_sgd(const ModelInput& m) {
+  if (option_value(m.options, "--pipe-k") == 1) return d_sync(m);
+  return m.closed * d_sync(m) + (1 - m.closed) * pipe_iteration(m.compute, ring_of(m));
 }
 
-double predict_local_sgd(const ModelInput& m) {
+std::optional<double> predict_local_sgd(const ModelInput& m) {
   const auto period = static_cast<double>(option_value(m.options, "--period"));
   return sync_iteration(m.compute, ring_of(m) / period);
 }
@@ -161,7 +175,7 @@ std::vector<StrategyInfo> make_table() {
        .make = make<PsSync>,
        .make_server = make_parameter_server,
        .predict = predict_ps_sync,
-       .options = {servers_option()},
+       .options = {servers_option(), push_option()},
        .rows = {.label = "PS-Sync", .compressors = {"none"}}},
       {.name = "ps-wfbp",
        .help = "the baseline of P3's paper: each layer to a server and back during backward",
@@ -277,7 +291,7 @@ std::vector<StrategyInfo> make_table() {
        .family = Family::asynchronous,
        .make = make<Asp>,
        .make_server = make_server<AspServer>,
-       .options = {servers_option()},
+       .options = {servers_option(), push_option()},
        .rows = {.label = "ASP", .by_default = false}},
       {.name = "ssp",
        .help = "as asp, but no worker is far ahead of the slowest",
@@ -291,7 +305,8 @@ std::vector<StrategyInfo> make_table() {
                             "ps-sync",
                     .value = 3,
                     .least = 0,
-                    .most = 1'000'000}},
+                    .most = 1'000'000},
+                   push_option()},
        .rows = {.label = "SSP", .by_default = false}},
       {.name = "easgd",
        .help = "workers train independently; servers hold them together",

@@ -39,8 +39,8 @@ struct StrategyInfo {
   // What a server runs; null for algorithms without servers. Algorithms with servers have the
   // option --servers. If they have the option --via, too, it says whether servers take part.
   std::unique_ptr<Server> (*make_server)(const StrategyContext& context) = nullptr;
-  // Predicts the seconds per iteration; null if there is no timing model.
-  double (*predict)(const ModelInput& input) = nullptr;
+  // Predicts the seconds per iteration. Null, or nothing with some options: there is no model.
+  std::optional<double> (*predict)(const ModelInput& input) = nullptr;
   std::vector<StrategyOption> options = {};
   SpeedupRows rows = {};
   // The last iteration that measures for a plan or a prediction; 0: none measures.

@@ -10,13 +10,10 @@ namespace tandem {
 
 class Asp : public PushWorker {
  public:
-  using PushWorker::PushWorker;
+  explicit Asp(const StrategyContext& context) : PushWorker(context, Answers::weights) {}
 
  private:
-  void step(std::int64_t t) override {
-    push(t, c_.parameters.gradients(), &c_.parameters.values());
-    c_.parameters.values_changed();
-  }
+  void step(std::int64_t t) override { push_gradient(t); }
 };
 
 // Updates its weights with each gradient by itself. A gradient is a worker's share of that of the

@@ -22,7 +22,7 @@ double elastic_rate(const StrategyContext& context);
 class Easgd : public PushWorker {
  public:
   explicit Easgd(const StrategyContext& context)
-      : PushWorker(context),
+      : PushWorker(context, Answers::none),
         centre_(context.parameters.values().clone()),
         period_(context.option("--period")),
         rate_(elastic_rate(context)) {}

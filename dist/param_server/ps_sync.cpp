@@ -7,11 +7,28 @@ namespace tandem {
 PsSync::PsSync(const StrategyContext& context)
     : c_(context),
       uncompressed_(make_none()),
-      gradient_(stage_for_servers(context, context.compressor)),
       weights_(stage_for_servers(context, *uncompressed_)),
-      shards_(context) {}
+      shards_(context) {
+  if (push_time(context.options) == PushTime::during_backward)
+    during_backward_ = std::make_unique<PushDuringBackward>(context, shards_, weights_.get());
+  else
+    gradient_ = stage_for_servers(context, context.compressor);
+}
+
+void PsSync::before_step(std::int64_t t) {
+  if (during_backward_) during_backward_->begin_step(t);
+}
+
+void PsSync::on_grad_ready(Parameter& parameter) {
+  if (during_backward_) during_backward_->on_grad_ready(parameter);
+}
 
 void PsSync::after_backward(std::int64_t t) {
+  if (during_backward_) {
+    during_backward_->end_step();
+    c_.parameters.values_changed();
+    return;
+  }
   Backend& backend = c_.parameters.device().backend();
   const EventPtr ready = backend.record_event();
   {

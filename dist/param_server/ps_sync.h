@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "dist/kept_weights.h"
+#include "dist/param_server/push_during_backward.h"
 #include "dist/param_server/shards.h"
 #include "dist/strategy.h"
 
@@ -15,6 +16,9 @@ class PsSync : public Strategy {
  public:
   explicit PsSync(const StrategyContext& context);
 
+  void before_step(std::int64_t t) override;
+  void on_grad_ready(Parameter& parameter) override;
+  bool wants_ready_events() const override { return during_backward_ != nullptr; }
   void after_backward(std::int64_t t) override;
 
   // For SSP with staleness 0. The servers' weights are those of every worker.
@@ -27,6 +31,7 @@ class PsSync : public Strategy {
   std::unique_ptr<Compressor> uncompressed_;
   std::unique_ptr<Staging> gradient_, weights_;
   KeptWeights kept_;
+  std::unique_ptr<PushDuringBackward> during_backward_;  // null: it pushes after backward
   Shards shards_;
 };
 

@@ -13,9 +13,9 @@ constexpr std::size_t kReceivesAhead = 4;  // per worker
 PushServer::PushServer(const StrategyContext& context)
     : c_(context),
       transport_(context.communication.transport()),
-      segments_(segments_of_server(context.parameters.values().count(),
-                                   static_cast<int>(context.option("--servers")),
-                                   transport_.rank() - context.workers)),
+      segments_(segments_of_server(
+          context.parameters.values().count(), static_cast<int>(context.option("--servers")),
+          transport_.rank() - context.workers, push_time(context.options))),
       peers_(static_cast<std::size_t>(context.workers)) {}
 
 std::int64_t PushServer::next_pushing(std::int64_t iteration) const {

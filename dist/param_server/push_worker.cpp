@@ -8,13 +8,36 @@
 
 namespace tandem {
 
-PushWorker::PushWorker(const StrategyContext& context)
+PushWorker::PushWorker(const StrategyContext& context, Answers answers)
     : c_(context),
       uncompressed_(make_none()),
-      pushed_(stage_for_servers(context, context.compressor)),
       pulled_(stage_for_servers(context, *uncompressed_)),
       shards_(context),
-      told_(static_cast<std::size_t>(shards_.servers())) {}
+      answers_(answers),
+      told_(static_cast<std::size_t>(shards_.servers())) {
+  if (push_time(context.options) == PushTime::during_backward)
+    during_backward_ = std::make_unique<PushDuringBackward>(
+        context, shards_, answers == Answers::weights ? pulled_.get() : nullptr);
+  else
+    pushed_ = stage_for_servers(context, context.compressor);
+}
+
+void PushWorker::before_step(std::int64_t t) {
+  if (during_backward_) during_backward_->begin_step(t);
+}
+
+void PushWorker::on_grad_ready(Parameter& parameter) {
+  if (during_backward_) during_backward_->on_grad_ready(parameter);
+}
+
+void PushWorker::push_gradient(std::int64_t t) {
+  const bool answered = answers_ == Answers::weights;
+  if (during_backward_)
+    during_backward_->end_step();
+  else
+    push(t, c_.parameters.gradients(), answered ? &c_.parameters.values() : nullptr);
+  if (answered) c_.parameters.values_changed();
+}
 
 void PushWorker::push(std::int64_t t, const Tensor& pushed, const Tensor* pulled) {
   Backend& backend = c_.parameters.device().backend();

@@ -6,7 +6,6 @@
 #include "base/thread_pool.h"
 #include "dist/block.h"
 #include "dist/compress/hop.h"
-#include "dist/param_server/shards.h"
 
 namespace tandem {
 namespace {
@@ -24,15 +23,17 @@ std::span<T> of(std::span<T> flat, const Segment& segment) {
 
 ParameterServer::ParameterServer(Transport& transport, int workers, int servers,
                                  ParameterSet& parameters, Sgd& optimizer,
-                                 const Compressor& compressor, Spans& spans)
+                                 const Compressor& compressor, Spans& spans, PushTime time)
     : transport_(transport),
       workers_(workers),
       parameters_(parameters),
       optimizer_(optimizer),
       compressor_(compressor),
       spans_(spans),
-      segments_(
-          segments_of_server(parameters.values().count(), servers, transport.rank() - workers)) {
+      patience_(time == PushTime::during_backward ? Patience::while_others_work
+                                                  : Patience::until_timeout),
+      segments_(segments_of_server(parameters.values().count(), servers, transport.rank() - workers,
+                                   time)) {
   slots_.resize(std::min(kSegmentsAhead, segments_.size()));
   for (Slot& slot : slots_) {
     slot.gradients.resize(static_cast<std::size_t>(workers));
@@ -49,7 +50,7 @@ void ParameterServer::serve(std::int64_t first, std::int64_t last) {
     for (std::size_t i = 0; i < segments_.size(); ++i) {
       Slot& slot = slots_[i % slots_.size()];
       if (i == 0) wait_for_the_first(slot);
-      for (Request& received : slot.received) transport_.await(received);
+      for (Request& received : slot.received) transport_.await(received, patience_);
       sum(slot, segments_[i]);
       for (Request& received : slot.received) received.reset();
       update(t, segments_[i]);
@@ -62,7 +63,7 @@ void ParameterServer::serve(std::int64_t first, std::int64_t last) {
 }
 
 // Workers may compute for any length of time. Once the first gradient arrives, the stall timeout
-// applies to the others.
+// applies to the others, unless workers push during backward.
 void ParameterServer::wait_for_the_first(Slot& slot) {
   std::vector<Request*> any;
   for (Request& received : slot.received) any.push_back(&received);

@@ -8,6 +8,7 @@
 
 #include "autograd/sgd.h"
 #include "dist/compress/compressor.h"
+#include "dist/param_server/shards.h"
 #include "dist/strategy.h"
 #include "dist/timing/spans.h"
 #include "dist/transport/transport.h"
@@ -20,7 +21,8 @@ class ParameterServer : public Server {
   // Ranks 0 … workers-1 are workers, and the `servers` ranks after them are servers, including this
   // one. The arguments must outlive the server.
   ParameterServer(Transport& transport, int workers, int servers, ParameterSet& parameters,
-                  Sgd& optimizer, const Compressor& compressor, Spans& spans);
+                  Sgd& optimizer, const Compressor& compressor, Spans& spans,
+                  PushTime time = PushTime::after_backward);
 
   void serve(std::int64_t first, std::int64_t last) override;
   void visit(State& state) override;
@@ -45,6 +47,7 @@ class ParameterServer : public Server {
   Sgd& optimizer_;
   const Compressor& compressor_;
   Spans& spans_;
+  Patience patience_;              // with workers that have begun to push
   std::vector<Segment> segments_;  // this server's
   std::vector<Slot> slots_;        // for segments received at the same time
 };

@@ -8,7 +8,25 @@
 
 namespace tandem {
 
-std::vector<Segment> segments_for_servers(std::int64_t count, int servers) {
+namespace {
+
+// Sends end roughly in the order in which they begin. With many in flight, looking at all of them
+// after each message would take longer than the messages.
+constexpr std::size_t kSendsWatched = 64;
+
+// The server that has a segment of the flat gradient, given its place in the order of pushing.
+std::size_t server_number(std::size_t segment, std::size_t segments, int servers, PushTime time) {
+  const bool backwards = time == PushTime::during_backward;
+  return (backwards ? segments - 1 - segment : segment) % static_cast<std::size_t>(servers);
+}
+
+}  // namespace
+
+PushTime push_time(const StrategyOptions& given) {
+  return static_cast<PushTime>(option_value(given, "--push"));
+}
+
+std::vector<Segment> segments_for_servers(std::int64_t count, int servers, PushTime time) {
   const std::int64_t blocks = parts(count, kBlock), per_server = parts(blocks, servers);
   const std::int64_t most = std::clamp<std::int64_t>(per_server / 128, 4, 32);
   const std::int64_t length =
@@ -18,24 +36,31 @@ std::vector<Segment> segments_for_servers(std::int64_t count, int servers) {
   std::vector<Segment> segments;
   for (std::int64_t first = 0; first < count; first += length)
     segments.push_back({.first = first, .count = std::min(length, count - first), .step = kBlock});
+  if (time == PushTime::during_backward) std::ranges::reverse(segments);
   return segments;
 }
 
-std::vector<Segment> segments_of_server(std::int64_t count, int servers, int number) {
-  const std::vector<Segment> all = segments_for_servers(count, servers);
+std::vector<Segment> segments_of_server(std::int64_t count, int servers, int number,
+                                        PushTime time) {
+  const std::vector<Segment> all = segments_for_servers(count, servers, time);
   std::vector<Segment> own;
-  for (auto i = static_cast<std::size_t>(number); i < all.size();
-       i += static_cast<std::size_t>(servers))
-    own.push_back(all[i]);
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (server_number(i, all.size(), servers, time) == static_cast<std::size_t>(number))
+      own.push_back(all[i]);
   return own;
 }
 
 Shards::Shards(const StrategyContext& context)
     : c_(context),
       servers_(static_cast<int>(context.option("--servers"))),
-      segments_(segments_for_servers(context.parameters.values().count(), servers_)),
+      time_(push_time(context.options)),
+      segments_(segments_for_servers(context.parameters.values().count(), servers_, time_)),
       pushed_(segments_.size()),
       pulled_(segments_.size()) {}
+
+int Shards::server_of(std::size_t segment) const {
+  return c_.workers + static_cast<int>(server_number(segment, segments_.size(), servers_, time_));
+}
 
 std::unique_ptr<Staging> stage_for_servers(const StrategyContext& c, const Compressor& compressor) {
   return make_staging(c.parameters.device(), compressor, c.parameters.values().count(),
@@ -59,26 +84,53 @@ EventPtr Shards::push(std::int64_t t, const Staged& pushed, const Staged* answer
   if (answer) begin_pull(answer->staging, answer->values, ready);
   for (std::size_t segment = 0; segment < segments_.size(); ++segment) {
     from.wait(segment);
-    pushed_[segment] =
-        transport().send(server_of(segment), Tag::push, from.packed(segment).whole());
+    push_segment(segment, from.packed(segment).whole());
   }
   const EventPtr answered = answer ? end_pull(answer->staging) : nullptr;
-  for (Request& request : pushed_) transport().wait(request);
+  end_push();
   from.finish();
   return answered;
 }
 
+void Shards::push_segment(std::size_t segment, std::span<const std::byte> bytes) {
+  pushed_[segment] = transport().send(server_of(segment), Tag::push, bytes);
+  begun_ = segment + 1;
+}
+
+void Shards::end_push() {
+  for (Request& request : pushed_) transport().wait(request);
+  begun_ = sent_ = 0;
+}
+
+std::vector<Request*> Shards::in_flight() {
+  while (sent_ < begun_ && transport().done(pushed_[sent_])) ++sent_;
+  std::vector<Request*> requests;
+  for (std::size_t i = sent_; i < std::min(begun_, sent_ + kSendsWatched); ++i)
+    if (!transport().done(pushed_[i])) requests.push_back(&pushed_[i]);
+  if (taken_ < begun_ && pulled_[taken_]) requests.push_back(&pulled_[taken_]);
+  return requests;
+}
+
 void Shards::begin_pull(Staging& to, const Tensor& values, const EventPtr& ready, Tag tag) {
   to.begin(values, ready, segments_, Staging::Fill::by_host);
+  taken_ = 0;
   for (std::size_t segment = 0; segment < segments_.size(); ++segment)
     pulled_[segment] = transport().receive(server_of(segment), tag, to.packed(segment).whole());
 }
 
+void Shards::take_answer(Staging& to, Patience patience) {
+  transport().wait(pulled_[taken_], patience);
+  to.put(taken_, to.packed(taken_));
+  ++taken_;
+}
+
+void Shards::take_answers(Staging& to) {
+  while (taken_ < segments_.size() && transport().done(pulled_[taken_]))
+    take_answer(to, Patience::until_timeout);
+}
+
 EventPtr Shards::end_pull(Staging& to, Patience patience) {
-  for (std::size_t segment = 0; segment < segments_.size(); ++segment) {
-    transport().wait(pulled_[segment], patience);
-    to.put(segment, to.packed(segment));
-  }
+  while (taken_ < segments_.size()) take_answer(to, patience);
   return to.finish();
 }
 

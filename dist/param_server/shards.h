@@ -2,7 +2,10 @@
 // server. All functions are jobs for the communication thread.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "dist/strategy.h"
@@ -11,11 +14,17 @@
 
 namespace tandem {
 
-// Segments of consecutive blocks; segment i belongs to server i mod N. They are short because a
-// server answers a segment only when it has all of it. About a hundred per server suffice.
-std::vector<Segment> segments_for_servers(std::int64_t count, int servers);
-// Those of the server with this number.
-std::vector<Segment> segments_of_server(std::int64_t count, int servers, int number);
+// When a worker pushes its gradient: the values of --push.
+enum class PushTime : std::int64_t { after_backward, during_backward };
+PushTime push_time(const StrategyOptions& given);
+
+// Segments of consecutive blocks, in the order in which workers push them. They are short because a
+// server answers a segment only when it has all of it. About a hundred per server suffice. During
+// backward, the last segment of the flat gradient is ready first, so it comes first.
+std::vector<Segment> segments_for_servers(std::int64_t count, int servers, PushTime time);
+// Those of the server with this number. Segment i of the flat gradient belongs to server i mod N,
+// whenever it is pushed.
+std::vector<Segment> segments_of_server(std::int64_t count, int servers, int number, PushTime time);
 
 // Moves a buffer like the flat gradient between its device and the host.
 std::unique_ptr<Staging> stage_for_servers(const StrategyContext& context,
@@ -28,6 +37,8 @@ class Shards {
 
   int servers() const { return servers_; }
   int first_server() const { return c_.workers; }
+  // In the order of pushing.
+  const std::vector<Segment>& segments() const { return segments_; }
   // Forgets all messages, before their memory is freed. Only needed if the job has failed.
   void cancel();
 
@@ -45,16 +56,27 @@ class Shards {
   void begin_pull(Staging& to, const Tensor& values, const EventPtr& ready, Tag tag = Tag::pull);
   EventPtr end_pull(Staging& to, Patience patience = Patience::until_timeout);
 
+  // For pushes during backward. Segments are pushed in their order, and their bytes must stay until
+  // end_push(), which waits for all of them.
+  void push_segment(std::size_t segment, std::span<const std::byte> bytes);
+  void end_push();
+  // Between begin_pull() and end_pull(): takes the segments that have come.
+  void take_answers(Staging& to);
+  // What may complete next: pushes, and the answer to a push.
+  std::vector<Request*> in_flight();
+
  private:
-  int server_of(std::size_t segment) const {
-    return c_.workers + static_cast<int>(segment) % servers_;
-  }
+  int server_of(std::size_t segment) const;
+  void take_answer(Staging& to, Patience patience);
   Transport& transport() const { return c_.communication.transport(); }
 
   StrategyContext c_;
   int servers_;
+  PushTime time_;
   std::vector<Segment> segments_;
   std::vector<Request> pushed_, pulled_;  // by segment
+  std::size_t begun_ = 0, sent_ = 0;      // pushes: begun, and of them known to be done
+  std::size_t taken_ = 0;                 // segments that have been pulled
 };
 
 }  // namespace tandem

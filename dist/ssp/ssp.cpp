@@ -15,18 +15,19 @@ auto bytes_of(std::int64_t& clock) { return std::as_writable_bytes(std::span(&cl
 }  // namespace
 
 Ssp::Ssp(const StrategyContext& context)
-    : PushWorker(context),
+    : PushWorker(context, Answers::none),
       optimizer_(context.optimizer.with_share_of_decay(1.0 / context.workers)),
       staleness_(context.option("--staleness")),
       clocks_(static_cast<std::size_t>(shards_.servers())),
       received_(static_cast<std::size_t>(shards_.servers())) {}
 
 void Ssp::before_step(std::int64_t t) {
+  PushWorker::before_step(t);
   if (seen_ < t - 1 - staleness_) pull(t - 1);
 }
 
 void Ssp::step(std::int64_t t) {
-  push(t, c_.parameters.gradients());
+  push_gradient(t);
   const Spans::Scope span(c_.spans, SpanKind::update);
   optimizer_.update(t);
 }

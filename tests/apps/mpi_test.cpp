@@ -261,6 +261,8 @@ TEST_CASE("mpi: communication during backward gives the same bits" * doctest::sk
     CHECK(hash_in(run_mpi(3, "mnist_mlp", how + ring)) == d_sync);
     const Words servers = {"--algo", "ps-wfbp", "--via", "servers", "--servers", "2"};
     CHECK(hash_in(run_mpi(5, "mnist_mlp", how + servers)) == d_sync);
+    const Words early = {"--algo", "ps-sync", "--push", "during-backward", "--servers", "2"};
+    CHECK(hash_in(run_mpi(5, "mnist_mlp", how + early)) == d_sync);
   }
 }
 

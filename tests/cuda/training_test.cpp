@@ -137,10 +137,10 @@ TEST_CASE("cuda: training: all synchronous algorithms and pipe-sgd with K=1 have
           if (pipe) o.algo_options["--pipe-k"] = 1;
           if (algo.has_option("--servers")) o.algo_options["--servers"] = 2;
           if (algo.has_option("--slice")) o.algo_options["--slice"] = kBlock;
-          const StrategyOption* via = algo.option("--via");
-          for (std::int64_t value = 0; value <= (via ? via->most : 0); ++value)
+          const StrategyOption* choice = algo.option(algo.has_option("--via") ? "--via" : "--push");
+          for (std::int64_t value = 0; value <= (choice ? choice->most : 0); ++value)
             for (const Switch graphs : {Switch::on, Switch::off}) {
-              if (via) o.algo_options["--via"] = value;
+              if (choice) o.algo_options[choice->name] = value;
               o.graphs = graphs;
               CAPTURE(value);
               CAPTURE(to_string(graphs));

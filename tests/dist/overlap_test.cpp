@@ -98,7 +98,7 @@ struct Job {
   std::int64_t iterations = 11;  // wfbp and buckets switch to their plans after 9
   bool delays = true;
   std::size_t layers = 0;  // see RandomNet
-  std::int64_t via = 0;    // --via, modulo its choices
+  std::int64_t via = 0;    // --via or --push, modulo its choices
   // Called before each hook instead of a delay.
   std::function<void(int rank, std::int64_t t)> meddle = {};
 };
@@ -106,8 +106,9 @@ struct Job {
 StrategyOptions options_of(const Job& job) {
   StrategyOptions options;
   if (job.algo->has_option("--slice")) options["--slice"] = kBlock;
-  if (const StrategyOption* via = job.algo->option("--via"))
-    options["--via"] = job.via % (via->most + 1);
+  for (const char* name : {"--via", "--push"})
+    if (const StrategyOption* option = job.algo->option(name))
+      options[name] = job.via % (option->most + 1);
   if (job.algo->servers(options) > 0) options["--servers"] = 2;
   return options;
 }

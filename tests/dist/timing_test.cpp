@@ -136,6 +136,8 @@ TEST_CASE("model: each algorithm has its own equation, and some have none") {
     return predicted_iteration(m);
   };
   CHECK(predicted("ps-sync") == 6 + 4 * 8);
+  m.options["--push"] = 1;  // during backward
+  CHECK_FALSE(predicted("ps-sync"));
   CHECK(predicted("d-sync") == 6 + 1.5 * 4);
   CHECK(predicted("pipe-sgd") == 6);
   m.closed = 0.25;

@@ -77,15 +77,18 @@ TEST_CASE("asynchronous: metrics have all losses, and tests of the weights at th
 
 TEST_CASE("asynchronous: asp with one worker is single, to the last bit and metric") {
   const TemporaryFolder folder;
-  std::map<std::string, Summary> runs;
-  for (const std::string algo : {"single", "asp"}) {
+  const auto run = [&](const char* algo, const StrategyOptions& algo_options, const char* name) {
     TrainOptions o = options(algo, 1);
+    o.algo_options = algo_options;
     o.weight_decay = 0.01;
-    o.metrics = folder / algo;
-    runs[algo] = train(mlp_on_digits(), o);
+    o.metrics = folder / name;
+    return train(mlp_on_digits(), o).weights_hash;
+  };
+  const std::string single = run("single", {}, "single");
+  for (const std::int64_t push : {0, 1}) {  // after backward, and during it
+    CHECK(run("asp", {{"--push", push}}, "asp") == single);
+    CHECK(metrics_in(folder / "asp") == metrics_in(folder / "single"));
   }
-  CHECK(runs["asp"].weights_hash == runs["single"].weights_hash);
-  CHECK(metrics_in(folder / "asp") == metrics_in(folder / "single"));
 }
 
 TEST_CASE("asynchronous: without iterations, the first weights are tested") {
