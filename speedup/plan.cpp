@@ -168,6 +168,10 @@ std::vector<std::string> without_warmup(const Cell& cell) {
   return words;
 }
 
+std::string link_of_tests(const Cell& cell) {
+  return strategy_named(cell.algo).asynchronous() ? cell.link : "none";
+}
+
 std::vector<std::string> Comparison::command(const Cell& cell) const {
   std::vector<std::string> words = mpiexec;
   const auto known = known_to(cell.algo, options);

@@ -48,6 +48,9 @@ struct Comparison {
 // Options that turn off the algorithm's warm-up, so that its first iterations are like all others.
 std::vector<std::string> without_warmup(const Cell& cell);
 
+// The link of the run that is tested: none, if the link does not change the weights.
+std::string link_of_tests(const Cell& cell);
+
 // Throws UserError if `options`, which go to the program, contain one that the comparison sets
 // itself.
 void check_handed_on(const std::vector<std::string>& options);

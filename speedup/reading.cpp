@@ -1,7 +1,9 @@
 #include "speedup/reading.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "speedup/html.h"
 #include "speedup/table.h"
 
 namespace tandem {
@@ -22,6 +24,17 @@ waits for. Means over the workers.</dd>
 </dl>
 <p>The documentation has more: <code>docs/15-a-thousand-workers.md</code> explains simulations, and what they do not know.</p>
 )";
+}
+
+std::string asynchronous_reading(const Results& results) {
+  const auto names = asynchronous_names(results);
+  if (names.empty()) return "";
+  return fmt::format(
+      R"(<dt>{}</dt><dd>Asynchronous: workers do not wait for each other. The iteration is that of the first worker. The weights
+depend on who is faster, so two runs differ: accuracy and curves are those of one run over the same link, which kept its weights
+from time to time and tested them at the end.</dd>
+)",
+      escaped(fmt::format("{}", fmt::join(names, ", "))));
 }
 
 }  // namespace
@@ -57,7 +70,7 @@ part of other.</dd>
 paper's equation 2. Pipe-SGD: equation 5. PS-Sync: equation 2 with the time that a server's NIC needs for the data of all workers.
 Local-SGD: equation 2 with the all-reduce's time divided by <code>--period</code>. WFBP, Buckets, MG-WFBP and Merge: equation 21 of
 the MG-WFBP paper, from times that the run measured. A dash: there is no equation for it.</dd>
-<dt>MB sent</dt><dd>Sent per iteration by all ranks together, in millions of bytes.</dd>
+{}<dt>MB sent</dt><dd>Sent per iteration by all ranks together, in millions of bytes.</dd>
 <dt>*</dt><dd>The measurement was disturbed: other programs took more than 5% of the cores' time, the hypervisor more than 1%, or one
 repeat had more than twice as many involuntary context switches as another.</dd>
 </dl>
@@ -66,7 +79,8 @@ repeat had more than twice as many involuntary context switches as another.</dd>
 )",
       target_text(results),
       results.extrapolates() ? " (iterations times the mean iteration time)"
-                             : ", including its start,");
+                             : ", including its start,",
+      asynchronous_reading(results));
 }
 
 }  // namespace tandem

@@ -66,7 +66,7 @@ struct Cell {
 
   // What follows is set once the cell has been run. `failure` says why the rest is empty.
   std::string failure;
-  // From a run with tests, without a link.
+  // From a run with tests; without a link, if that does not change the weights.
   double test_accuracy = 0;  // at the end
   double train_loss = 0;
   std::string weights_hash;

@@ -143,13 +143,16 @@ void take_weights(const Json& summary, Cell& cell) {
   cell.warmup = summary.at("warmup");
 }
 
-// Sets when the iterations of a curve were done, as a mean over the repeats.
+// Sets when the iterations of a curve were done, as a mean over the repeats. The last weights need
+// longer than the first worker's iterations: a pipeline drains, and slower workers finish.
 void set_times(std::vector<CurvePoint>& curve, const std::vector<Timed>& repeats) {
   for (CurvePoint& point : curve) {
     std::vector<double> seconds;
     for (const Timed& repeat : repeats) {
       const auto end = repeat.iterations_ms.begin() + point.iteration;
-      seconds.push_back(std::reduce(repeat.iterations_ms.begin(), end) / 1e3);
+      seconds.push_back(end == repeat.iterations_ms.end()
+                            ? repeat.summary.at("wall_s").get<double>()
+                            : std::reduce(repeat.iterations_ms.begin(), end) / 1e3);
     }
     point.wall_s = mean(seconds);
   }
@@ -198,8 +201,10 @@ void take_times(const std::vector<Timed>& repeats, Results& results, Cell& cell)
     cell.bytes_per_iteration += rank.at("bytes_sent").get<double>();
 }
 
-// Whether two cells end with the same weights. Links do not matter for this.
+// Whether two cells end with the same weights. Links do not matter for this, unless workers do not
+// wait for each other.
 bool same_weights(const Comparison& plan, const Cell& a, const Cell& b) {
+  if (strategy_named(a.algo).asynchronous()) return false;
   const auto is_synchronous = [](const Cell& cell) {
     return strategy_named(cell.algo).family == Family::synchronous;
   };
@@ -228,7 +233,8 @@ void run_cell(const Comparison& plan, Results& results, Cell& cell,
     };
     // Timed runs are tested only at the end, because each test stops all workers. The same seed
     // gives the same weights every time and over any link (on a GPU, nearly the same). So the
-    // weights are tested in a separate run without a link, once for all links.
+    // weights are tested in a separate run without a link, once for all links. If workers do not
+    // wait for each other, the link decides how old gradients are: the separate run has it too.
     const auto tested = std::ranges::find_if(results.cells, [&](const Cell& other) {
       return same_weights(plan, other, cell) && other.done();
     });
@@ -241,11 +247,11 @@ void run_cell(const Comparison& plan, Results& results, Cell& cell,
       cell.warmup = tested->warmup;
     } else if (tests) {
       running("tests");
-      Cell unlimited = cell;
-      unlimited.link = "none";
+      Cell separate = cell;
+      separate.link = link_of_tests(cell);
       const std::int64_t every = std::max<std::int64_t>(1, plan.iterations / plan.tests);
       run_program(
-          plan.command(unlimited) + length(plan.iterations) +
+          plan.command(separate) + length(plan.iterations) +
           Words{"--metrics", metrics, "--summary", summary, "--test-every", std::to_string(every)});
       cell.curve = tests_of(read_file(metrics));
       take_weights(Json::parse(read_file(summary)), cell);

@@ -1,10 +1,13 @@
 #include "speedup/table.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <initializer_list>
 #include <span>
+
+#include "dist/strategies.h"
 
 namespace tandem {
 
@@ -23,6 +26,14 @@ std::string percent_text(double share) { return fmt::format("{:.2f}%", 100 * sha
 
 std::string target_text(const Results& r) {
   return r.target_accuracy > 0 ? fmt::format("{:g}%", 100 * r.target_accuracy) : kNoValue;
+}
+
+std::vector<std::string> asynchronous_names(const Results& r) {
+  std::vector<std::string> names;
+  for (const Cell& cell : r.cells)
+    if (const StrategyInfo* algo = find_strategy(cell.algo); algo && algo->asynchronous())
+      if (std::ranges::find(names, cell.name) == names.end()) names.push_back(cell.name);
+  return names;
 }
 
 std::string marked_name(const Cell& cell, const char* star) {
@@ -171,17 +182,26 @@ constexpr const char* kLegend =
 constexpr const char* kSimulatedLegend =
     "Milliseconds per iteration, in virtual time: the mean is that of the first worker, the\n"
     "breakdown that of all. compute + compress + exposed and short gaps = mean. Asynchronous\n"
-    "algorithms: the mean is the time in which p workers together make p iterations.\n"
-    " hidden: communication that overlaps compute. same bits: speedup over\n"
-    "D-Sync with the same compression. ranks: all were simulated, or one that stands for all.\n";
+    "algorithms: the mean is the time in which p workers together make p iterations. hidden:\n"
+    "communication that overlaps compute. same bits: speedup over D-Sync with the same\n"
+    "compression. ranks: all were simulated, or one that stands for all.\n";
+
+constexpr const char* kAsynchronousLegend =
+    "Asynchronous: {}. Workers do not wait for each other.\n"
+    "The mean is that of the first worker, and there is no prediction. The weights depend on who "
+    "is\n"
+    "faster, so accuracy and s to are those of one run, over the same link.\n";
 
 std::string legend(const Results& r, const char* star) {
   if (r.simulated) return kSimulatedLegend;
   std::string text = kLegend;
+  if (const auto names = asynchronous_names(r); !names.empty())
+    text += fmt::format(fmt::runtime(kAsynchronousLegend), fmt::join(names, ", "));
   if (r.extrapolates())
     text +=
         "Seconds are iterations times the mean iteration time; warm-up iterations count with\n"
-        "D-Sync's time. The accuracy is that of a complete run without a link.\n";
+        "D-Sync's time. The accuracy is that of a complete run, which needs no link unless it is\n"
+        "asynchronous.\n";
   for (const Cell& c : r.cells)
     if (const std::string why = c.disturbed(); c.done() && !why.empty())
       text += fmt::format("{} {}, {}, was disturbed: {}.\n", star, c.name, c.setting(), why);

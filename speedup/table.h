@@ -26,6 +26,9 @@ struct Column {
 // From left to right. The functions keep a reference to the results.
 std::vector<Column> columns_of(const Results& results);
 
+// Of the algorithms whose workers do not wait for each other, each once.
+std::vector<std::string> asynchronous_names(const Results& results);
+
 // The algorithm's name, with the star if the measurement was disturbed.
 std::string marked_name(const Cell& cell, const char* star = "*");
 

@@ -80,6 +80,43 @@ TEST_CASE("speedup program: runs a plan, keeps finished cells, and reports faile
   CHECK(has(failing.err, "2 of 2 cells failed"));
 }
 
+TEST_CASE("speedup program: compares synchronous and asynchronous algorithms in one report") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "digits");
+  write_mnist(folder / "digits", 200, 100);
+  const auto speedup = [&](const std::string& algos) {
+    return run_program("speedup", {"--data", folder / "digits", "--workers", "2", "--iterations",
+                                   "9", "--repeats", "1", "--tests", "3", "--link", "1gbe,10gbe",
+                                   "--algos", algos, "--out", folder / "out"});
+  };
+  REQUIRE(speedup("D-Sync,ASP").status == 0);
+  const tandem::Results before = tandem::read_results(folder / "out/results.json");
+  const ProgramResult r = speedup("D-Sync,Local-SGD,ASP,GoSGD");
+  CAPTURE(r.out);
+  CAPTURE(r.err);
+  REQUIRE(r.status == 0);
+  CHECK(has(r.out, "Asynchronous: ASP, GoSGD. "));
+  CHECK(has(read_bytes(folder / "out/report.html"), "<dt>ASP, GoSGD</dt>"));
+  const tandem::Results results = tandem::read_results(folder / "out/results.json");
+  REQUIRE(results.cells.size() == 2 * 4);
+  CHECK(results.target_accuracy > 0);
+  for (const tandem::Cell& cell : results.cells) {
+    CAPTURE(cell.name);
+    REQUIRE(cell.curve.size() == 3);
+    CHECK(cell.curve[0].iteration == 3);
+    CHECK((0 < cell.curve[0].wall_s && cell.curve[0].wall_s < cell.curve[1].wall_s &&
+           cell.curve[1].wall_s < cell.curve[2].wall_s));
+    CHECK(cell.curve[2].accuracy == cell.test_accuracy);
+    CHECK(cell.seconds_to(results.target_accuracy).has_value());
+    const bool asynchronous = tandem::strategy_named(cell.algo).asynchronous();
+    CHECK(cell.predicted_ms.has_value() == !asynchronous);
+    CHECK(cell.timeline.size() > 10);
+    // What was finished before was not run again.
+    if (const tandem::Cell* earlier = before.beside(cell, cell.name))
+      CHECK(earlier->repeats_ms == cell.repeats_ms);
+  }
+}
+
 TEST_CASE("speedup program: times a few iterations with options for the benchmark") {
   const TemporaryFolder folder;
   std::filesystem::create_directory(folder / "digits");

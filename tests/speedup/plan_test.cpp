@@ -101,6 +101,13 @@ TEST_CASE("speedup: a program gets the options that its algorithm has") {
   CHECK(p.deterministic());
 }
 
+TEST_CASE("speedup: a link changes the weights of asynchronous algorithms only") {
+  for (const char* algo : {"d-sync", "ps-sync", "pipe-sgd", "local-sgd"})
+    CHECK(link_of_tests({.algo = algo, .link = "1gbe"}) == "none");
+  for (const char* algo : {"asp", "ssp", "easgd", "gosgd", "ad-psgd"})
+    CHECK(link_of_tests({.algo = algo, .link = "1gbe"}) == "1gbe");
+}
+
 TEST_CASE("speedup: finished cells are kept, failed ones and those of other plans are not") {
   Comparison p = plan();
   const Results r = interrupted();
