@@ -18,14 +18,15 @@
 namespace tandem::test {
 
 struct Peer {
-  Peer(const Device& device, std::vector<float> weights)
-      : w({std::ssize(weights)}, std::move(weights)), set({{"w", &w}}, device) {}
+  Peer(const Device& device, std::vector<float> weights,
+       const SgdOptions& options = {.schedule = {.base = 0.125}})
+      : w({std::ssize(weights)}, std::move(weights)), set({{"w", &w}}, device), sgd(set, options) {}
 
   std::vector<float> weights() const { return w.value.to_host<float>(); }
 
   Parameter w;
   ParameterSet set;
-  Sgd sgd{set, {.schedule = {.base = 0.125}}};
+  Sgd sgd;
   Spans spans;
 };
 
@@ -36,6 +37,7 @@ struct PeersJob {
   std::int64_t iterations = 1;
   Device (*device)() = [] { return cpu_device(); };
   const char* link = "10gbe";
+  SgdOptions sgd = {.schedule = {.base = 0.125}};
   std::function<std::vector<float>(int rank)> start;
   // Sets the gradient of an iteration.
   std::function<void(Peer& peer, int rank, std::int64_t t)> backward =
@@ -72,7 +74,7 @@ inline PeersResult run_peers_now(const PeersJob& job) {
   const RankOptions ranks{.app = "test", .ranks = job.workers, .link = parse_link(job.link)};
   run_on_ranks(ranks, [&](Communication& communication) {
     const int rank = communication.transport().rank();
-    Peer peer(job.device(), job.start(rank));
+    Peer peer(job.device(), job.start(rank), job.sgd);
     const auto strategy = make_strategy(job.algo, {.parameters = peer.set,
                                                    .optimizer = peer.sgd,
                                                    .spans = peer.spans,
