@@ -11,16 +11,26 @@
 
 namespace tandem {
 
+int NetworkShape::nodes() const {
+  const int hosts = guests_from > 0 ? guests_from : ranks;
+  return (hosts + ranks_per_node - 1) / ranks_per_node;
+}
+
+int NetworkShape::node_of(int rank) const {
+  return guests_from > 0 && rank >= guests_from ? (rank - guests_from) % nodes()
+                                                : rank / ranks_per_node;
+}
+
 SimulatedNetwork::SimulatedNetwork(const NetworkShape& shape) : shape_(shape) {
   const int simulated = shape.one_for_all ? 1 : shape.ranks;
   for (int rank = 0; rank < simulated; ++rank) {
     ranks_.push_back(std::make_unique<Rank>());
     inner_.push_back(std::make_unique<Nic>(Nic{.speed = shape.inner}));
-    if (rank % shape.ranks_per_node == 0)
-      outer_.push_back(std::make_unique<Nic>(Nic{.speed = shape.link, .noted = rank == 0}));
   }
+  for (int node = 0; node < (shape.one_for_all ? 1 : shape.nodes()); ++node)
+    outer_.push_back(std::make_unique<Nic>(Nic{.speed = shape.link, .noted = node == 0}));
   for (const auto& [rank, speed] : shape.other_links)
-    outer_.at(static_cast<std::size_t>(rank / shape.ranks_per_node))->speed = speed;
+    outer_.at(static_cast<std::size_t>(shape.node_of(rank)))->speed = speed;
 }
 
 SimulatedNetwork::~SimulatedNetwork() = default;
@@ -36,9 +46,9 @@ void SimulatedNetwork::wake(int rank) {
 
 // The NIC through which a rank talks to another one.
 SimulatedNetwork::Nic& SimulatedNetwork::nic(int rank, int peer) {
-  const int node = rank / shape_.ranks_per_node;
-  if (shape_.ranks_per_node > 1 && node == peer / shape_.ranks_per_node)
-    return *inner_[static_cast<std::size_t>(rank)];
+  const int node = shape_.node_of(rank);
+  const bool shares = shape_.ranks_per_node > 1 || shape_.guests_from > 0;
+  if (shares && node == shape_.node_of(peer)) return *inner_[static_cast<std::size_t>(rank)];
   return *outer_[static_cast<std::size_t>(node)];
 }
 

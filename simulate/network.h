@@ -29,6 +29,12 @@ struct NetworkShape {
   int ranks_per_node = 1;
   LinkSpeed inner = {};      // between the ranks of a node
   bool one_for_all = false;  // only rank 0 is simulated
+  // From this rank on, ranks have no nodes of their own: the first is on node 0, and so on. 0: all
+  // have.
+  int guests_from = 0;
+
+  int nodes() const;
+  int node_of(int rank) const;
 };
 
 class SimulatedNetwork {

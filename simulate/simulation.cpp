@@ -164,7 +164,8 @@ class Job {
                   .other_links = s.slow_links,
                   .ranks_per_node = s.ranks_per_node,
                   .inner = s.inner,
-                  .one_for_all = s.one_for_all}),
+                  .one_for_all = s.one_for_all,
+                  .guests_from = s.servers_share_nodes && servers_ > 0 ? s.workers : 0}),
         period_(value_of(algo_, s.options, "--period")),
         delayed_(algo_.family == Family::delayed) {
     run_.cold = cold_iterations(algo_, s.options);

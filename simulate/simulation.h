@@ -29,9 +29,11 @@ struct Simulation {
   std::map<int, double> slow_ranks = {};     // how fast each computes, compared with the others
   std::map<int, LinkSpeed> slow_links = {};  // of these ranks' nodes
   int ranks_per_node = 1;
-  LinkSpeed inner = {};    // between ranks of a node
-  bool scatters = false;   // computing scatters as the profile says
-  std::uint64_t seed = 1;  // of that
+  LinkSpeed inner = {};              // between ranks of a node
+  bool servers_share_nodes = false;  // with workers: the first server with the first ones; else
+                                     // servers have the last nodes
+  bool scatters = false;             // computing scatters as the profile says
+  std::uint64_t seed = 1;            // of that
 
   bool keep_spans = false;  // and when the NIC of rank 0's node was busy
 

@@ -36,6 +36,7 @@ std::string text_of(const Simulation& s) {
     parts.push_back(fmt::format("{} ranks per node with {:g} Gbit/s and {:g} us between them",
                                 s.ranks_per_node, 8e-9 * s.inner.bytes_per_s,
                                 1e6 * s.inner.latency_s));
+  if (s.servers_share_nodes) parts.push_back("servers share the nodes of workers");
   for (const StrategyOption& option : strategy_options())
     if (const auto given = s.options.find(option.name); given != s.options.end())
       parts.push_back(fmt::format("{} {}", option.name, option.text(given->second)));
@@ -132,9 +133,10 @@ Results Sweep::begin() const {
           if (!s.slow_links.empty() && s.slow_links.rbegin()->first >= ranks)
             throw UserError("--slow-link {}: there are {} ranks", s.slow_links.rbegin()->first,
                             ranks);
-          if (ranks % s.ranks_per_node != 0)
+          if (const int on_nodes = s.servers_share_nodes ? count : ranks;
+              on_nodes % s.ranks_per_node != 0)
             throw UserError("--ranks-per-node {}: {} ranks do not fill whole nodes",
-                            s.ranks_per_node, ranks);
+                            s.ranks_per_node, on_nodes);
           if (mode == SimulationMode::message) check_memory(s);
           if (mode == SimulationMode::folded) require_alike(profile, s);
           r.cells.push_back(std::move(cell));

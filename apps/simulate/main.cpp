@@ -131,6 +131,10 @@ bool parse(int argc, char** argv, Options& o) {
        "RANK=SPEED");
   add(kCluster, "--ranks-per-node", s.ranks_per_node, "N", "Ranks that share a node and its link")
       ->transform(whole(1, 1024));
+  app.add_flag("--servers-share-nodes", s.servers_share_nodes,
+               wrapped("Servers have no nodes of their own: the first is on the first node, and so "
+                       "on"))
+      ->group(kCluster);
   add(kCluster, "--inner-link", inner, "SPEED", "Between the ranks of a node");
   add(kCluster, "--jitter", jitter, "PERCENT",
       "How much computing scatters from iteration to iteration: a standard deviation in per cent, "
@@ -161,8 +165,12 @@ bool parse(int argc, char** argv, Options& o) {
   if (profile.empty() == net.empty()) throw UserError("give either --profile or --net with --gpu");
   if (net.empty() != gpu.empty()) throw UserError("--net and --gpu belong together");
   if (batch > 0 && net.empty()) throw UserError("--batch has no effect with --profile");
-  if (inner != "none" && s.ranks_per_node == 1)
-    throw UserError("--inner-link has no effect without --ranks-per-node");
+  if (inner != "none" && s.ranks_per_node == 1 && !s.servers_share_nodes)
+    throw UserError("--inner-link has no effect without --ranks-per-node or --servers-share-nodes");
+  if (s.servers_share_nodes && std::ranges::none_of(algos, [](const std::string& a) {
+        return strategy_named(a).make_server != nullptr;
+      }))
+    throw UserError("--servers-share-nodes has no effect with --algo {}", fmt::join(algos, ","));
   for (const StrategyOption& option : strategy_options()) {
     if (app.get_option_no_throw(option.name) && app.count(option.name) > 0) {
       const auto with = strategies_with(option.name);

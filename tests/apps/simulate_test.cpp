@@ -99,7 +99,9 @@ TEST_CASE("simulate: what is wrong is refused with one sentence" *
   CHECK(refusal(resnet50({"--slow-rank", "4=0.5"})) == "--slow-rank 4: there are 4 ranks");
   CHECK(refusal(resnet50({"--slow-link", "1=quick"})).find("quick") != std::string::npos);
   CHECK(refusal(resnet50({"--inner-link", "100gbe"})) ==
-        "--inner-link has no effect without --ranks-per-node");
+        "--inner-link has no effect without --ranks-per-node or --servers-share-nodes");
+  CHECK(refusal(resnet50({"--servers-share-nodes"})) ==
+        "--servers-share-nodes has no effect with --algo d-sync,merge,pipe-sgd");
   CHECK(refusal(resnet50({"--jitter", "lots"})).starts_with("--jitter: must be profile"));
   CHECK(refusal(resnet50({"--mode", "fast"})).find("--mode") != std::string::npos);
   CHECK(refusal(resnet50({"--explain"})) ==

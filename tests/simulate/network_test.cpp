@@ -130,6 +130,28 @@ TEST_CASE("network: ranks of a node share its NIC, but not for messages among th
       }));
 }
 
+TEST_CASE("network: guests use the NICs of the nodes on which they are" *
+          doctest::skip(!has_virtual_time())) {
+  // Ranks 0, 1, 4 and 6 share a node; 2, 3 and 5 share the other one.
+  const NetworkShape shape{
+      .ranks = 7, .link = kLink, .ranks_per_node = 2, .inner = kInner, .guests_from = 4};
+  using Times = std::vector<Clock::duration>;
+  const auto outer = alone(kMegabyte), inner = alone(kMegabyte, kInner);
+  CHECK(times_of(shape, {{0, 4}, {6, 1}, {5, 3}}) == Times{inner, inner, inner});
+  CHECK(times_of(shape, {{0, 5}}) == Times{outer});
+  CHECK(times_of(shape, {{0, 2}, {4, 3}}) == Times{outer, outer + passing(kMegabyte)});
+  CHECK(times_of(shape, {{2, 0}, {5, 6}}) == Times{outer, outer + passing(kMegabyte)});
+  // Without nodes of several ranks, too.
+  const NetworkShape alone_with_guest{.ranks = 3, .link = kLink, .guests_from = 2};
+  CHECK(times_of(alone_with_guest, {{0, 2}, {2, 1}}) == Times{0s, outer});
+
+  run(shape, Ranks(7, [](Transport& transport) {
+        for (int rank = 0; rank < 7; ++rank)
+          CHECK(transport.node(rank) ==
+                std::vector{0, 0, 1, 1, 0, 1, 0}.at(static_cast<std::size_t>(rank)));
+      }));
+}
+
 TEST_CASE(
     "network: an inner link may be unlimited, and a slow link is that of all ranks of a node" *
     doctest::skip(!has_virtual_time())) {

@@ -114,6 +114,20 @@ TEST_CASE("simulation: every algorithm ends if ranks share nodes" *
   }
 }
 
+// All messages stay within a node, so the link does not matter.
+TEST_CASE("simulation: servers may share the nodes of workers" *
+          doctest::skip(!has_virtual_time())) {
+  Simulation simulation{.algo = "ps-sync",
+                        .options = {{"--servers", 2}},
+                        .workers = 4,
+                        .link = parse_link("1gbe"),
+                        .ranks_per_node = 4,
+                        .servers_share_nodes = true};
+  CHECK(iteration(net(), simulation) == doctest::Approx(kForward + kBackward).scale(0));
+  simulation.servers_share_nodes = false;
+  CHECK(iteration(net(), simulation) > 1.5 * (kForward + kBackward));
+}
+
 TEST_CASE("simulation: servers share the work" * doctest::skip(!has_virtual_time())) {
   Simulation simulation{.algo = "ps-sync", .workers = 4, .link = parse_link("10gbe")};
   double last = 1e9;
