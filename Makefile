@@ -269,7 +269,8 @@ tables: deps
 # The figures of the papers, simulated, with the papers' numbers in them.
 .PHONY: figures
 figures: $(BUILD)/paper_figures
-	@$(BUILD)/paper_figures --out docs/results/papers
+	@$(BUILD)/paper_figures --paper mg-wfbp,p3,pipe-sgd --out docs/results/papers
+	@$(BUILD)/paper_figures --paper ko --out docs/results/async
 
 # Installs libraries, builds, and tests; then again with the address and undefined-behaviour
 # sanitizers. With SAN=…, only with those.
@@ -392,7 +393,7 @@ help:
 	@echo "make demo         install libraries, build, get data, train with each algorithm, compare (about 7 minutes)"
 	@echo "make tables       make the speedup tables of MNIST-MLP and CIFAR-Convex, with figures and reports, in results/"
 	@echo "                  (about 15 minutes); make tables-gpu: all benchmarks, on a GPU"
-	@echo "make figures      simulate the figures of the papers, into docs/results/papers/ (about 10 minutes)"
+	@echo "make figures      simulate the figures of the papers, into docs/results/ (about 20 minutes)"
 	@echo "make check        install libraries, build and run all tests, also with sanitizers (about 18 minutes)"
 	@echo "make test         build and run the tests in one variant (SAN=thread, DEBUG=1, …)"
 	@echo "make check-faults kill ranks and let disks fail; nothing may be lost (about 20 minutes)"

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <map>
 
@@ -37,9 +38,12 @@ void print_claims(const std::vector<Claim>& claims) {
 
 int main(int argc, char** argv) {
   return run_app("paper_figures", [&] {
-    const std::map<std::string, void (*)(Reproduction&)> papers = {
-        {"mg-wfbp", mg_wfbp_figures}, {"p3", p3_figures}, {"pipe-sgd", pipe_sgd_figures}};
-    std::string out, paper;
+    const std::map<std::string, void (*)(Reproduction&)> papers = {{"ko", ko_figures},
+                                                                   {"mg-wfbp", mg_wfbp_figures},
+                                                                   {"p3", p3_figures},
+                                                                   {"pipe-sgd", pipe_sgd_figures}};
+    std::string out;
+    std::vector<std::string> chosen;
     CLI::App app(
         "Simulates the figures of the papers that Tandem implements. Draws them with the papers' "
         "numbers\nas points, and prints what each paper claims and what the simulation says.");
@@ -47,15 +51,18 @@ int main(int argc, char** argv) {
     app.add_option("--out", out, "Folder for figures (SVG, PNG), their data, and the claims")
         ->type_name("DIR")
         ->required();
-    app.add_option("--paper", paper, "Only the figures of mg-wfbp, p3 or pipe-sgd")
-        ->type_name("NAME");
+    app.add_option("--paper", chosen, "Only the figures of some of ko, mg-wfbp, p3 and pipe-sgd")
+        ->delimiter(',')
+        ->option_text("NAME");
     if (!parse_command_line(app, argc, argv)) return;
-    if (!paper.empty() && !papers.contains(paper))
-      throw UserError("--paper must be mg-wfbp, p3 or pipe-sgd, not {}", shown(paper, 40));
+    for (const std::string& paper : chosen)
+      if (!papers.contains(paper))
+        throw UserError("--paper must be some of ko, mg-wfbp, p3 and pipe-sgd, not {}",
+                        shown(paper, 40));
     std::filesystem::create_directories(out);
 
     for (const auto& [name, make] : papers) {
-      if (!paper.empty() && paper != name) continue;
+      if (!chosen.empty() && std::ranges::find(chosen, name) == chosen.end()) continue;
       Reproduction reproduction(out);
       make(reproduction);
       print_claims(reproduction.claims());

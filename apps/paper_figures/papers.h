@@ -49,6 +49,7 @@ Profile that_computes(Profile profile, double seconds);
 // 1.26 and 1 give 26.
 double gain_percent(double baseline_s, double other_s);
 
+void ko_figures(Reproduction& out);
 void mg_wfbp_figures(Reproduction& out);
 void p3_figures(Reproduction& out);
 void pipe_sgd_figures(Reproduction& out);
