@@ -31,7 +31,15 @@ inline double portable_log(double x) {
 }
 
 // What random numbers are used for. Each purpose has its own streams.
-enum class Purpose : std::uint64_t { weights, order, augmentation, dropout, drawing, gossip };
+enum class Purpose : std::uint64_t {
+  weights,
+  order,
+  augmentation,
+  dropout,
+  drawing,
+  gossip,
+  rounding
+};
 
 class Random {
  public:

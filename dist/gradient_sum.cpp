@@ -1,10 +1,19 @@
 #include "dist/gradient_sum.h"
 
+#include "dist/codecs/codec.h"
 #include "dist/finite.h"
 #include "dist/host_staging.h"
 #include "tensor/backend.h"
 
 namespace tandem {
+namespace {
+
+std::unique_ptr<AllReduce> make_sum(const StrategyContext& context, const AllReduce::Group& group,
+                                    const BlockRange& range) {
+  return context.codec ? context.codec->make_sum(group, range) : make_all_reduce(group, range);
+}
+
+}  // namespace
 
 GradientSum::GradientSum(const StrategyContext& context, int in_flight)
     : GradientSum(context, {.count = context.parameters.values().count()}, false, in_flight) {}
@@ -13,12 +22,13 @@ GradientSum::GradientSum(const StrategyContext& context, const BlockRange& range
                          int in_flight)
     : c_(context),
       range_(range),
-      all_reduce_(make_all_reduce({.transport = context.communication.transport(),
-                                   .ranks = context.workers,
-                                   .compressor = context.compressor,
-                                   .spans = context.communication.spans(),
-                                   .linear = linear},
-                                  range)) {
+      all_reduce_(make_sum(context,
+                           {.transport = context.communication.transport(),
+                            .ranks = context.workers,
+                            .compressor = context.compressor,
+                            .spans = context.communication.spans(),
+                            .linear = linear},
+                           range)) {
   for (int i = 0; i < in_flight; ++i)
     stagings_.push_back(make_staging(context.parameters.device(), context.compressor, range.count,
                                      context.communication.spans()));
@@ -37,6 +47,7 @@ void GradientSum::operator()(Gradient& gradient) {
   c_.communication.spans().set_iteration(gradient.iteration);
   require_finite(c_.parameters, staging, range_.first(), gradient.ready, gradient.iteration,
                  c_.communication.spans());
+  if (c_.codec) c_.codec->begin(gradient.iteration);
   all_reduce_->sum(staging);
   gradient.ready = staging.finish();
 }

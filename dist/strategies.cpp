@@ -165,6 +165,10 @@ std::optional<double> predict_local_sgd(const ModelInput& m) {
 
 // ---- the table
 
+// Why some algorithms cannot use codecs.
+constexpr const char* kServerAdds = "its servers add only values that are plain, trunc16 or quant8";
+constexpr const char* kAverages = "it averages weights, and codecs are for gradients";
+
 std::vector<StrategyInfo> make_table() {
   using Warmup = StrategyOption::Warmup;
   return {
@@ -176,7 +180,8 @@ std::vector<StrategyInfo> make_table() {
        .make_server = make_parameter_server,
        .predict = predict_ps_sync,
        .options = {servers_option(), push_option()},
-       .rows = {.label = "PS-Sync", .compressors = {"none"}}},
+       .rows = {.label = "PS-Sync", .compressors = {"none"}},
+       .no_codecs = kServerAdds},
       {.name = "ps-wfbp",
        .help = "the baseline of P3's paper: each layer to a server and back during backward",
        .family = Family::synchronous,
@@ -184,7 +189,8 @@ std::vector<StrategyInfo> make_table() {
        .make_server = make_sum_server<kPsWfbp>,
        .options = {servers_option(), via_option({"direct", "servers"})},
        .rows = {.label = "PS-WFBP", .by_default = false},
-       .measures_until = kLastMeasuredSending},
+       .measures_until = kLastMeasuredSending,
+       .no_codecs = kServerAdds},
       {.name = "d-sync",
        .help = "ring all-reduce after backward",
        .family = Family::synchronous,
@@ -285,7 +291,8 @@ std::vector<StrategyInfo> make_table() {
        .make = make<LocalSgd>,
        .predict = predict_local_sgd,
        .options = {period_option()},
-       .rows = {.label = "Local-SGD", .by_default = false}},
+       .rows = {.label = "Local-SGD", .by_default = false},
+       .no_codecs = kAverages},
       {.name = "asp",
        .help = "as ps-sync, but servers apply each worker's gradient at once",
        .family = Family::asynchronous,

@@ -49,11 +49,14 @@ struct StrategyInfo {
   // averages out, but rounding of weights stays.
   bool sends_weights = false;
   int least_workers = 1;
+  // Why gradients cannot be encoded by a codec (codecs/codec.h); empty if they can.
+  std::string no_codecs = "";
   // Whether it makes a plan from what it measures, which --plan keeps.
   bool keeps_plan = false;
 
-  // Throws UserError if the algorithm cannot run with so few workers, or with this compressor.
-  void require_possible(int workers, const std::string& compressor) const;
+  // Throws UserError if the algorithm cannot run with so few workers, or with this --compress.
+  void require_possible(int workers, const std::string& compress,
+                        const StrategyOptions& given) const;
 
   // Null if the algorithm does not have it.
   const StrategyOption* option(const std::string& named) const;

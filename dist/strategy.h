@@ -34,6 +34,8 @@
 
 namespace tandem {
 
+class Codec;
+
 // A gradient, or a sum of gradients, of one iteration; laid out like the flat gradient.
 struct Gradient {
   std::int64_t iteration = 0;
@@ -93,7 +95,8 @@ struct StrategyContext {
   Sgd& optimizer;
   Spans& spans;  // of the compute thread
   Communication& communication;
-  const Compressor& compressor;
+  const Compressor& compressor;  // `none` if there is a codec
+  Codec* codec = nullptr;        // encodes gradients once per worker (codecs/codec.h); may be null
   int workers = 1;
   StrategyOptions options = {};
   std::uint64_t seed = 1;              // of random choices; all ranks have the same

@@ -1,7 +1,10 @@
 // Finds entries of the table in strategies.cpp, and answers questions about them.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/error.h"
+#include "dist/codecs/codec_table.h"
 #include "dist/schedule/p3.h"
 #include "dist/strategies.h"
 
@@ -12,11 +15,29 @@ const StrategyOption* StrategyInfo::option(const std::string& named) const {
   return found == options.end() ? nullptr : &*found;
 }
 
-void StrategyInfo::require_possible(int workers, const std::string& compressor) const {
+void StrategyInfo::require_possible(int workers, const std::string& compress,
+                                    const StrategyOptions& given) const {
   if (workers < least_workers)
     throw UserError("--algo {} needs at least {} workers, not {}", name, least_workers, workers);
-  if (sends_weights && compressor != "none")
-    throw UserError("--compress {} is for gradients; --algo {} sends weights", compressor, name);
+  if (sends_weights && compress != "none")
+    throw UserError("--compress {} is for gradients; --algo {} sends weights", compress, name);
+  const auto codec = parse_compression(compress);
+  if (!codec || !distributed()) return;
+  const auto refuse = [&](const std::string& reason) {
+    throw UserError("--compress {} does not work with --algo {}: {}", compress, name, reason);
+  };
+  if (!no_codecs.empty()) refuse(no_codecs);
+  if (has_option("--via") && via(given) != Via::ring)
+    refuse("only --via ring can add encoded gradients");
+  if (codec->second > 0 && measures_until > 0)
+    refuse(fmt::format("{} needs the norm of the whole gradient, which is sent in parts",
+                       codec->info->second_name));
+  if (has_option("--staleness") && option_value(given, "--staleness") == 0)
+    refuse(
+        "--staleness 0 is ps-sync, whose server adds only values that are plain, trunc16 or "
+        "quant8");
+  if (make_server && !has_option("--via") && !codec->info->by_block)
+    refuse("it needs the sums of all workers, which servers do not wait for");
 }
 
 int StrategyInfo::servers(const StrategyOptions& given) const {

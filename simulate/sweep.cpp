@@ -119,7 +119,7 @@ Results Sweep::begin() const {
           const StrategyInfo& info = strategy_named(algo);
           if (info.rows.label.empty())
             throw UserError("--algo {}: it has one worker, so there is nothing to simulate", algo);
-          info.require_possible(count, compress);
+          info.require_possible(count, compress, shared.options);
           Cell cell{.name = row_name(info.rows.label, compress),
                     .algo = algo,
                     .compress = compress,

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "dist/codecs/codec_table.h"
 #include "dist/strategies.h"
 #include "dist/transport/mpi_launch.h"
 #include "train/option_table.h"
@@ -67,13 +68,23 @@ void settle_ranks(TrainOptions& o) {
   }
 }
 
+void check_codec(const TrainOptions& o) {
+  const auto codec = parse_compression(o.compress);
+  if (o.no_error_feedback && (!codec || !codec->info->error_feedback))
+    throw UserError("--no-error-feedback has no effect with --compress {}", o.compress);
+  if (codec && !o.profile.empty())
+    throw UserError("--profile cannot be used with --compress {}: simulations do not know it",
+                    o.compress);
+}
+
 }  // namespace
 
 TrainOptions check_options(TrainOptions o) {
   check_values(o);
   settle_ranks(o);
   check_algo_options(o);
-  strategy_named(o.algo).require_possible(o.workers, o.compress);
+  strategy_named(o.algo).require_possible(o.workers, o.compress, o.algo_options);
+  check_codec(o);
   if (o.device == DeviceKind::cpu && o.precision != Precision::fp32)
     throw UserError("--precision {} needs --device cuda", to_string(o.precision));
   if (!o.profile.empty() && o.device != DeviceKind::cpu)

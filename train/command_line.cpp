@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <numeric>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/nearest_word.h"
 #include "dist/strategies.h"
 #include "dist/transport/mpi_launch.h"
 #include "train/option_table.h"
@@ -21,37 +21,13 @@
 namespace tandem {
 namespace {
 
-// Levenshtein distance: the fewest letters to insert, delete or replace.
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);  // distances from a prefix of a to each prefix of b
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0]++;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
-    }
-  }
-  return row.back();
-}
-
-// The option that was probably meant: the one with the smallest edit distance, at most a third of
-// the unknown name's length. An abbreviation counts as distance 1. Empty if none is close.
+// The option that was probably meant; empty if none is close.
 std::string nearest_option(const CLI::App& app, const std::string& unknown) {
-  std::string nearest;
-  std::size_t least = std::max<std::size_t>(1, unknown.size() / 3) + 1;
+  std::vector<std::string> names;
   for (const CLI::Option* option : app.get_options())
-    for (const std::string& name : option->get_lnames()) {
-      std::size_t distance = edit_distance(unknown, name);
-      if (unknown.size() > 1 && name.starts_with(unknown))
-        distance = std::min<std::size_t>(distance, 1);
-      if (distance < least) {
-        least = distance;
-        nearest = "--" + name;
-      }
-    }
-  return nearest;
+    for (const std::string& name : option->get_lnames()) names.push_back(name);
+  const std::string nearest = nearest_word(unknown, names);
+  return nearest.empty() ? nearest : "--" + nearest;
 }
 
 // The first word that belongs to no option; words that look like options come first.

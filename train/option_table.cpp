@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "base/error.h"
-#include "dist/compress/compressor.h"
+#include "dist/codecs/codec_table.h"
 #include "dist/strategies.h"
 #include "dist/transport/link_speed.h"
 
@@ -51,6 +51,12 @@ Rule duration_rule() {
           }};
 }
 
+// What is wrong with it is said by parse_compression(), in check_options().
+Rule compression() {
+  return {fmt::format("one of {}", fmt::join(compression_forms(), ", ")),
+          [](std::string&) { return true; }};
+}
+
 Rule link() {
   return {kLinkForms, [](std::string& text) {
             try {
@@ -70,7 +76,8 @@ std::vector<OptionRow> make_table() {
   return {
       {.name = "--algo", .member = &O::algo, .rule = one_of(strategy_names()), .unset = ""},
       {.name = "--workers", .member = &O::workers, .rule = whole(1, 1024), .unset = "0"},
-      {.name = "--compress", .member = &O::compress, .rule = one_of(compressor_names())},
+      {.name = "--compress", .member = &O::compress, .rule = compression()},
+      {.name = "--no-error-feedback", .member = &O::no_error_feedback},
       {.name = "--link", .member = &O::link, .rule = link(), .may_change = true},
       {.name = "--verify-every",
        .member = &O::verify_every,

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "dist/codecs/codec_table.h"
 #include "dist/strategies.h"
 #include "train/check_options.h"
 #include "train/command_line.h"
@@ -51,6 +52,17 @@ std::string algo_help() {
       "The algorithm that turns gradients into updates. {}. Default: {}, or {} for several "
       "workers",
       names, default_strategy(1).name, default_strategy(2).name));
+}
+
+std::string compression_help() {
+  std::string codecs;
+  for (const CodecInfo& codec : all_codecs())
+    codecs += fmt::format("{}{}: {}", codecs.empty() ? "" : "; ", codec.form, codec.help);
+  return wrapped(
+      fmt::format("How gradients are sent. none: f32; trunc16: the high 16 bits of each; quant8: 8 "
+                  "bits, scaled "
+                  "per block. Encoded once per worker: {}",
+                  codecs));
 }
 
 std::string plan_help() {
@@ -144,9 +156,10 @@ void add_options(CLI::App& app, const AppHelp& about, TrainOptions& o) {
           "equal weight. Default: 1; under mpiexec, its processes");
   for (const StrategyOption& option : strategy_options())
     add_strategy_option(app, "Workers", option, o.algo_options);
-  workers("--compress", "NAME",
-          "How gradients are sent. none: f32; trunc16: the high\n"
-          "16 bits of each; quant8: 8 bits, scaled per block");
+  workers("--compress", "NAME", compression_help().c_str());
+  workers("--no-error-feedback", "",
+          "Forget what --compress leaves out, instead of adding\n"
+          "it to the next gradient. (To see why it is added.)");
   workers("--link", "SPEED",
           "Slow the network down to a real one's speed: none,\n"
           "1gbe, 10gbe, 25gbe, 100gbe, or RATE[/LATENCY] such as\n"

@@ -63,6 +63,7 @@ struct TrainOptions {
   // Options that only some algorithms have, such as {"--pipe-k", 3}: see dist/strategies.cpp.
   StrategyOptions algo_options = {};
   std::string compress = "none";
+  bool no_error_feedback = false;
   std::string link = "none";
   // The workers compare their weights every so many iterations and at the end. 0: never.
   std::int64_t verify_every = kAtEveryTest;

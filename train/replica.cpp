@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "dist/codecs/codec_table.h"
 #include "dist/transport/mpi_launch.h"
 #include "tensor/cuda/cuda_backend.h"
 #include "train/checkpoint.h"
@@ -22,6 +23,15 @@ Schedule make_schedule(const TrainOptions& o, const Length& length) {
   return s;
 }
 
+SgdOptions sgd_options(const TrainOptions& o, const Length& length) {
+  SgdOptions sgd{.schedule = make_schedule(o, length), .weight_decay = o.weight_decay};
+  const auto codec = parse_compression(o.compress);
+  if (codec && codec->info->owns_momentum) return sgd;
+  sgd.momentum = o.momentum;
+  sgd.nesterov = o.nesterov;
+  return sgd;
+}
+
 }  // namespace
 
 Device make_device(const TrainOptions& o, int rank) {
@@ -37,10 +47,7 @@ Replica::Replica(const Task& task, const DataSplit& data, const TrainOptions& o,
     : device_(device),
       model_(task.model(data.train->image_shape(), data.train->classes(), o.seed)),
       parameters_(model_->parameters(), device_, activation_dtype(o.precision)),
-      optimizer_(parameters_, {.schedule = make_schedule(o, Length(data, o)),
-                               .momentum = o.momentum,
-                               .weight_decay = o.weight_decay,
-                               .nesterov = o.nesterov}) {
+      optimizer_(parameters_, sgd_options(o, Length(data, o))) {
   if (!task.features.empty()) load_fixed_weights(task.features, parameters_);
   if (!o.load.empty()) load_weights(o.load, parameters_);
   if (!o.resume_weights.empty()) read_checkpoint_weights(o.resume_weights).load(parameters_);

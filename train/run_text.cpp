@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "dist/codecs/codec_table.h"
 #include "dist/strategies.h"
 #include "dist/transport/mpi_launch.h"
 #include "train/checkpoint.h"
@@ -28,6 +29,16 @@ std::string what_runs(const Summary& s, const std::string& net, const DataSplit&
   if (algo.distributed())
     text += fmt::format("network: {}, link {}, compression {}\n", mpi_launch() ? "MPI" : "threads",
                         o.link, o.compress);
+  if (const auto codec = parse_compression(o.compress)) {
+    if (o.device != DeviceKind::cpu)
+      text += "compression: on the host; gradients come from the GPU as they are\n";
+    if (s.plain_elements > 0)
+      text += fmt::format("compression: {} of {} elements are sent plain\n", s.plain_elements,
+                          s.gradient_count);
+    if (codec->info->owns_momentum && o.momentum > 0)
+      text += fmt::format("compression: {} applies the momentum before it encodes\n",
+                          codec->info->name);
+  }
   if (s.warmup > 0)
     text += fmt::format(
         "pipeline: opens after {} iterations of d-sync (--warmup-epochs, --warmup-iterations)\n",

@@ -1,5 +1,6 @@
 #include "train/start.h"
 
+#include "dist/codecs/codec_table.h"
 #include "dist/strategies.h"
 #include "dist/timing/calibration.h"
 #include "dist/transport/mpi_launch.h"
@@ -35,6 +36,20 @@ NetworkCost calibrate_all(Communication& communication, const TrainOptions& o, c
     Transport& transport = communication.transport();
     return calibrate(transport, transport.size(), compressor, o.device == DeviceKind::cpu);
   });
+}
+
+std::unique_ptr<Codec> make_codec(const TrainOptions& o, const Length& length,
+                                  const ParameterSet& parameters, int rank) {
+  const auto choice = parse_compression(o.compress);
+  if (!choice) return nullptr;
+  return choice->info->make(*choice, {.parameters = parameters,
+                                      .workers = o.workers,
+                                      .rank = rank,
+                                      .seed = o.seed,
+                                      .error_feedback = !o.no_error_feedback,
+                                      .momentum = o.momentum,
+                                      .nesterov = o.nesterov,
+                                      .iterations_per_epoch = length.iterations_per_epoch});
 }
 
 Coordination::Run coordinated_run(const std::string& app, const std::vector<Trait>& made_for,

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "dist/agreement.h"
+#include "dist/codecs/codec.h"
 #include "dist/communication.h"
 #include "dist/compress/compressor.h"
 #include "dist/launch.h"
@@ -28,6 +29,10 @@ DataSplit open_data(const Task& task, const TrainOptions& options, std::optional
 // Measures the network. From here on, the communication thread records its spans.
 NetworkCost calibrate_all(Communication& communication, const TrainOptions& options,
                           const Length& length, const Compressor& compressor);
+
+// The codec that --compress names, for this rank; null if it names a compressor of the ring.
+std::unique_ptr<Codec> make_codec(const TrainOptions& options, const Length& length,
+                                  const ParameterSet& parameters, int rank);
 
 Coordination::Run coordinated_run(const std::string& app, const std::vector<Trait>& made_for,
                                   const TrainOptions& options, const Length& length);

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/statistics.h"
+#include "dist/codecs/codec_table.h"
 #include "dist/compress/compressor.h"
 #include "dist/strategies.h"
 #include "train/option_table.h"
@@ -193,7 +194,8 @@ ModelInput Summary::model() const {
                .workers = options.workers,
                .network = network,
                .gradient_bytes = 4.0 * static_cast<double>(gradient_count)};
-  m.wire_bytes = static_cast<double>(make_compressor(options.compress)->bytes(gradient_count));
+  m.wire_bytes = static_cast<double>(
+      make_compressor(compressor_in_ring(options.compress))->bytes(gradient_count));
   if (workers.empty() || timed() == 0) return m;
   const RankReport& w = slowest(workers);
   const auto per_iteration = [&](double s) { return s / static_cast<double>(timed()); };
@@ -208,6 +210,7 @@ ModelInput Summary::model() const {
 
 std::optional<double> Summary::predicted_s() const {
   if (iterations == 0) return {};
+  if (parse_compression(options.compress)) return plan.predicted_s;  // the model knows no codecs
   const auto by_model = predicted_iteration(model());
   return by_model ? by_model : plan.predicted_s;
 }
@@ -217,7 +220,7 @@ namespace {
 // The messages in the order of sending.
 Json plan_json(const Summary& s) {
   if (s.plan.elements.empty()) return nullptr;
-  const auto compressor = make_compressor(s.options.compress);
+  const auto compressor = make_compressor(compressor_in_ring(s.options.compress));
   std::vector<std::size_t> bytes;
   for (const std::int64_t elements : s.plan.elements) bytes.push_back(compressor->bytes(elements));
   return {{"messages", bytes.size()},

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "dist/codecs/codec_table.h"
 #include "dist/launch.h"
 #include "dist/strategies.h"
 #include "dist/transport/mpi_launch.h"
@@ -292,6 +293,7 @@ void run_worker(const Task& task, const DataSplit& data, const TrainOptions& o,
   const bool first = communication.transport().rank() == 0;
   summary.parameters = worker->parameters().count();
   summary.gradient_count = worker->parameters().gradients().count();
+  if (worker->codec()) summary.plain_elements = worker->codec()->plain_elements();
   summary.warmup = length.warmup;
   summary.cold = length.cold;
   const std::string& net = task.net.empty() ? task.app : task.net;
@@ -344,7 +346,7 @@ Summary train(const Task& task, const TrainOptions& options) {
     predict(task, o);
     return result;
   }
-  const auto compressor = make_compressor(o.compress);
+  const auto compressor = make_compressor(compressor_in_ring(o.compress));
   // Ranks that are threads share the data. Ranks that are processes load their own.
   std::optional<DataSplit> data;
   std::optional<Outputs> outputs;

@@ -5,8 +5,10 @@
 #include "dist/finite.h"
 #include "dist/strategies.h"
 #include "tensor/device_queue.h"
+#include "train/start.h"
 
 namespace tandem {
+
 Worker::Worker(const Task& task, const DataSplit& data, const TrainOptions& o, const Length& length,
                const Compressor& compressor, Communication& communication, const MergePlan* plan)
     : options_(o),
@@ -15,11 +17,13 @@ Worker::Worker(const Task& task, const DataSplit& data, const TrainOptions& o, c
       replica_(task, data, o, make_device(o, rank_)),
       input_(replica_.device(), activation_dtype(o.precision), data.normalisation),
       measured_(o.profile.empty() ? nullptr : std::make_unique<MeasuredCompressor>(compressor)),
+      codec_(make_codec(o, length, replica_.parameters(), rank_)),
       strategy_(make_strategy(o.algo, {.parameters = replica_.parameters(),
                                        .optimizer = replica_.optimizer(),
                                        .spans = spans_,
                                        .communication = communication,
                                        .compressor = measured_ ? *measured_ : compressor,
+                                       .codec = codec_.get(),
                                        .workers = o.workers,
                                        .options = o.algo_options,
                                        .seed = o.seed,
@@ -97,7 +101,8 @@ void Worker::report(RankReport& report) const {
 void Worker::visit(State& state) {
   replica_.parameters().visit(state);
   replica_.optimizer().visit(state);
-  strategy_->visit(state);
+  strategy_->visit(state);  // waits for sums in flight, which the codec encodes
+  if (codec_) codec_->visit(state);
   spans_.visit(state, "the compute thread");
 }
 

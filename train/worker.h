@@ -8,6 +8,7 @@
 
 #include "autograd/tape.h"
 #include "data/loader.h"
+#include "dist/codecs/codec.h"
 #include "dist/communication.h"
 #include "dist/compress/compressor.h"
 #include "dist/compress/measured.h"
@@ -31,7 +32,8 @@ class Worker {
   Replica& replica() { return replica_; }
   ParameterSet& parameters() { return replica_.parameters(); }
   Strategy& strategy() { return *strategy_; }
-  Spans& spans() { return spans_; }  // of the compute thread
+  const Codec* codec() const { return codec_.get(); }  // may be null
+  Spans& spans() { return spans_; }                    // of the compute thread
   Input& input() { return input_; }
   Tape& tape() { return tape_; }
 
@@ -69,6 +71,7 @@ class Worker {
   std::optional<Loader> data_;  // none if nothing is trained
   Spans spans_;
   std::unique_ptr<MeasuredCompressor> measured_;  // null without --profile
+  std::unique_ptr<Codec> codec_;                  // null if --compress names none
   std::unique_ptr<Strategy> strategy_;
   std::unique_ptr<Profiler> profiler_;  // of the strategy; null without --profile
   Tape tape_;

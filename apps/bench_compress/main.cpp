@@ -1,4 +1,4 @@
-// Speed of the compressors as a share of memcpy's over the same f32 bytes, on one core.
+// Speed of compressors and codecs as a share of memcpy's over the same f32 bytes, on one core.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -8,7 +8,10 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "base/statistics.h"
+#include "dist/codecs/block_codec.h"
+#include "dist/codecs/codec_table.h"
 #include "dist/compress/compressor.h"
+#include "dist/transport/threads.h"
 #include "train/app.h"
 #include "train/command_line.h"
 
@@ -60,11 +63,123 @@ void report(const Compressor& c, std::int64_t count) {
              seconds[0] / seconds[3]);
 }
 
+// A gradient of one matrix, and what a worker and an owner of blocks do with it.
+class CodecBench {
+ public:
+  CodecBench(const std::string& text, std::int64_t count, int workers)
+      : workers_(workers),
+        weight_({count / kColumns, kColumns}, Parameter::Make()),
+        set_({{"weight", &weight_}}, cpu_device(1)),
+        values_(static_cast<std::size_t>(set_.values().count())),
+        other_(values_.size()) {
+    Random random(1);
+    for (float& value : values_) value = static_cast<float>(random.normal());
+    const CodecChoice choice = *parse_compression(text);
+    codec_ = choice.info->make(choice, {.parameters = set_, .workers = workers});
+    codec_->begin(iteration_);
+    if (BlockCodec* blocks = codec_->blocks()) {
+      values_bytes_.resize(blocks->most_bytes(kBlock) * blocks_in());
+      sum_bytes_.resize(blocks->most_sum_bytes(kBlock) * blocks_in());
+    }
+  }
+
+  void report(const std::string& text) {
+    if (codec_->blocks())
+      report_blocks(text);
+    else
+      report_whole(text);
+  }
+
+ private:
+  static constexpr std::int64_t kColumns = 1024;
+
+  std::size_t blocks_in() const { return values_.size() / kBlock; }
+  std::span<float> block(std::vector<float>& all, std::size_t i) const {
+    return std::span(all).subspan(i * kBlock, kBlock);
+  }
+
+  void report_blocks(const std::string& text) {
+    BlockCodec& codec = *codec_->blocks();
+    std::size_t sent = 0, returned = 0;
+    const auto encode = [&] {
+      codec.begin(++iteration_);
+      sent = 0;
+      for (std::size_t i = 0; i < blocks_in(); ++i)
+        sent += codec.encode(static_cast<std::int64_t>(i), block(values_, i),
+                             values_bytes_.data() + sent);
+    };
+    const auto add = [&] {
+      std::span<const std::byte> rest(values_bytes_);
+      for (std::size_t i = 0; i < blocks_in(); ++i)
+        rest = rest.subspan(codec.add(static_cast<std::int64_t>(i), rest, block(other_, i)));
+    };
+    const auto encode_sum = [&] {
+      returned = 0;
+      for (std::size_t i = 0; i < blocks_in(); ++i)
+        returned += codec.encode_sum(static_cast<std::int64_t>(i), block(other_, i),
+                                     sum_bytes_.data() + returned);
+    };
+    const auto decode_sum = [&] {
+      std::span<const std::byte> rest(sum_bytes_);
+      for (std::size_t i = 0; i < blocks_in(); ++i)
+        rest = rest.subspan(codec.decode_sum(static_cast<std::int64_t>(i), rest, block(other_, i)));
+    };
+    const auto seconds =
+        medians({[&] { std::ranges::copy(values_, other_.begin()); },
+                 [&] { std::ranges::fill(other_, 0.0F); }, encode, add, encode_sum, decode_sum});
+    const double n = static_cast<double>(values_.size()), p = workers_;
+    // A worker encodes its gradient, adds p parts of 1/p, encodes the sum of 1/p and decodes all.
+    const double takes = seconds[2] + seconds[3] + seconds[4] / p + seconds[5];
+    print(text, seconds[0], {seconds[2], seconds[3], seconds[4], seconds[5]},
+          static_cast<double>(sent) / n, static_cast<double>(returned) / n, takes);
+  }
+
+  // PowerSGD: a sum with one worker has all its work.
+  void report_whole(const std::string& text) {
+    ThreadsNetwork network(1);
+    const auto transport = network.transport(0);
+    const auto none = make_none();
+    Spans spans;
+    const auto sum =
+        codec_->make_sum({.transport = *transport, .ranks = 1, .compressor = *none, .spans = spans},
+                         {.count = std::ssize(values_)});
+    const auto seconds = medians({[&] { std::ranges::copy(values_, other_.begin()); },
+                                  [&] { sum->sum(std::span(other_)); }});
+    const double rank = parse_compression(text)->value;
+    const double rows = static_cast<double>(values_.size()) / kColumns;
+    // P and Q, each way.
+    const double bytes = 4 * rank * (rows + kColumns) / static_cast<double>(values_.size());
+    print(text, seconds[0], {seconds[1]}, bytes, bytes, seconds[1]);
+  }
+
+  // Sending takes (p-1)/p of the bytes each way. Adding plain values is counted as a copy.
+  void print(const std::string& text, double copy, const std::vector<double>& seconds, double sent,
+             double returned, double takes) const {
+    const double n = static_cast<double>(values_.size()), p = workers_;
+    fmt::print("{:14} {:12.1f}", text, 4 * n / copy / 1e9);
+    for (std::size_t i = 0; i < 4; ++i)
+      fmt::print(" {:>11}", i < seconds.size() ? fmt::format("{:.2f}", copy / seconds[i]) : "-");
+    const double saved = (p - 1) / p * (8 - sent - returned) * n;
+    fmt::print(" {:9.3f} {:9.3f} {:>12}\n", sent, returned,
+               saved <= 0      ? "never"
+               : takes <= copy ? "always"
+                               : fmt::format("{:.1f} Gbit/s", 8e-9 * saved / (takes - copy)));
+  }
+
+  int workers_;
+  std::int64_t iteration_ = 1'000'000;  // after any warm-up
+  Parameter weight_;
+  ParameterSet set_;
+  std::vector<float> values_, other_;
+  std::unique_ptr<Codec> codec_;
+  std::vector<std::byte> values_bytes_, sum_bytes_;
+};
+
 }  // namespace
 
 int main(int argc, char** argv) {
   return run_app("bench_compress", [&] {
-    CLI::App app("Speed of the compressors relative to memcpy, on one core.");
+    CLI::App app("Speed of compressors and codecs relative to memcpy, on one core.");
     if (!parse_command_line(app, argc, argv)) return;
     fmt::print("f32 bytes per second, relative to memcpy\n");
     fmt::print("{:8} {:>9} {:>12} {:>11} {:>11} {:>9}\n", "", "f32", "memcpy GB/s", "compress",
@@ -72,5 +187,17 @@ int main(int argc, char** argv) {
     for (const std::string& name : compressor_names())
       for (const std::int64_t count : {262'144, 4'194'304, 16'777'216})
         report(*make_compressor(name), count);
+
+    constexpr int kWorkers = 4;
+    fmt::print(
+        "\ncodecs: f32 bytes per second of 64 MB, relative to memcpy; bytes per element;\n"
+        "the bandwidth per worker below which {} workers gain, if one core does the work\n",
+        kWorkers);
+    fmt::print("{:14} {:>12} {:>11} {:>11} {:>11} {:>11} {:>9} {:>9} {:>12}\n", "", "memcpy GB/s",
+               "encode", "add", "encode sum", "decode sum", "sent", "returned", "pays below");
+    for (const char* text :
+         {"terngrad", "qsgd:2", "qsgd:4", "qsgd:8", "onebit", "topk:0.01", "topk:0.001",
+          "randomk:0.01", "dgc:0.01", "dgc:0.001", "powersgd:2", "powersgd:4"})
+      CodecBench(text, 16'777'216, kWorkers).report(text);
   });
 }

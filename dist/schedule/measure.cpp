@@ -3,14 +3,23 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/random.h"
 #include "base/statistics.h"
 #include "dist/block.h"
+#include "dist/codecs/codec.h"
 #include "dist/gradient_sum.h"
 #include "dist/transport/collectives.h"
 #include "tensor/backend.h"
 
 namespace tandem {
 namespace {
+
+void fill_at_random(const Tensor& values) {
+  std::vector<float> numbers(static_cast<std::size_t>(values.count()));
+  Random random(1, Purpose::rounding);
+  for (float& number : numbers) number = static_cast<float>(random.uniform(-1, 1));
+  values.backend().copy(Tensor::from(numbers, values.shape(), values.device()), values);
+}
 
 // The median of a few rounds, as a mean over the workers. Few rounds if they take long.
 double time_of_sum(const StrategyContext& c, GradientSum& sum, const Tensor& values) {
@@ -20,6 +29,7 @@ double time_of_sum(const StrategyContext& c, GradientSum& sum, const Tensor& val
   std::vector<double> rounds;
   double all = 0;
   for (int round = 0; round < kRounds && all < kEnough; ++round) {
+    if (c.codec) fill_at_random(values);  // how long encoding takes may depend on the values
     Gradient gradient{0, values, c.parameters.device().backend().record_event()};
     if (gradient.ready) gradient.ready->wait();
     communication.call([&] { start_together(communication.transport(), c.workers); });
@@ -82,6 +92,9 @@ std::vector<double> StageTimes::of_slowest(int workers) {
 SumCost measure_sum_cost(const StrategyContext& c) {
   const Tensor& gradients = c.parameters.gradients();
   gradients.backend().fill(gradients, 0);
+  // What is summed here belongs to no gradient. A codec must not remember it.
+  Snapshot remembered;
+  if (c.codec) c.communication.call([&] { remembered.save(*c.codec); });
   const auto count_bytes = [&](bool counts) {
     c.communication.call([&] { c.communication.transport().count_bytes(counts); });
   };
@@ -104,6 +117,8 @@ SumCost measure_sum_cost(const StrategyContext& c) {
   cost.b = std::max(cost.b, least);
   cost.long_b = std::max(cost.long_b, least);
   count_bytes(true);
+  if (c.codec) c.communication.call([&] { remembered.load(*c.codec); });
+  gradients.backend().fill(gradients, 0);  // also the padding between parameters
   return cost;
 }
 

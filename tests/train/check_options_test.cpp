@@ -111,6 +111,35 @@ TEST_CASE("train(): contradictory options are refused") {
             o.compress = "quant8";
           }) == fmt::format("--compress quant8 is for gradients; --algo {} sends weights", algo));
   }
+  const auto with = [](const char* algo, const char* compress, auto&& change) {
+    return refusal([&](TrainOptions& o) {
+      o.algo = algo;
+      o.workers = 2;
+      o.compress = compress;
+      change(o);
+    });
+  };
+  const auto nothing = [](TrainOptions&) {};
+  CHECK(with("ps-sync", "onebit", nothing) ==
+        "--compress onebit does not work with --algo ps-sync: its servers add only values that are "
+        "plain, trunc16 or quant8");
+  CHECK(with("p3", "topk:0.1", nothing) ==
+        "--compress topk:0.1 does not work with --algo p3: only --via ring can add encoded "
+        "gradients");
+  CHECK(with("local-sgd", "dgc", nothing) ==
+        "--compress dgc does not work with --algo local-sgd: it averages weights, and codecs are "
+        "for gradients");
+  CHECK(with("wfbp", "dgc:0.1:5", nothing) ==
+        "--compress dgc:0.1:5 does not work with --algo wfbp: CLIP needs the norm of the whole "
+        "gradient, which is sent in parts");
+  CHECK(with("easgd", "topk:0.1", nothing) ==
+        "--compress topk:0.1 is for gradients; --algo easgd sends weights");
+  CHECK(with("d-sync", "quant8", [](TrainOptions& o) { o.no_error_feedback = true; }) ==
+        "--no-error-feedback has no effect with --compress quant8");
+  CHECK(with("d-sync", "qsgd:4", [](TrainOptions& o) { o.no_error_feedback = true; }) ==
+        "--no-error-feedback has no effect with --compress qsgd:4");
+  CHECK(with("d-sync", "topk:2", nothing) ==
+        "--compress: RATIO of topk:RATIO must be a number above 0 and up to 1, not 2");
   CHECK(refusal([](TrainOptions& o) { o.algo_options["--gossip-p"] = 0; }) ==
         "--gossip-p: must be a number from 0.000001 to 1, not 0");
   CHECK(refusal([](TrainOptions& o) { o.algo_options["--topology"] = 3; }) ==

@@ -1,0 +1,53 @@
+#include "dist/codecs/block_codec.h"
+
+#include <algorithm>
+
+#include "dist/codecs/block_sum.h"
+
+namespace tandem {
+
+std::unique_ptr<AllReduce> BlockCodec::make_sum(const AllReduce::Group& group,
+                                                const BlockRange& range) {
+  return std::make_unique<BlockSum>(*this, group, range);
+}
+
+BlockCodec::BlockCodec(const CodecContext& context) : Codec(context) {
+  std::int64_t end = 0;
+  for (const Parameter* p : context.parameters.trained()) {
+    if (end < p->offset) padding_.push_back({end, p->offset});
+    end = p->offset + p->shape.count();
+  }
+  if (end < count()) padding_.push_back({end, count()});
+}
+
+void BlockCodec::clear_padding(std::int64_t block, std::span<float> values) const {
+  const std::int64_t begin = block * kBlock, end = begin + std::ssize(values);
+  auto gap = std::ranges::upper_bound(padding_, begin, {}, &Gap::end);
+  for (; gap != padding_.end() && gap->first < end; ++gap)
+    std::fill(values.begin() + (std::max(gap->first, begin) - begin),
+              values.begin() + (std::min(gap->end, end) - begin), 0.0F);
+}
+
+Residual::Residual(bool remembers, std::int64_t count) : remembers_(remembers) {
+  if (remembers)
+    left_out_ = Tensor::zeros({count}, Dtype::f32, cpu_device(1));
+  else
+    passing_.resize(static_cast<std::size_t>(kBlock));
+}
+
+std::span<float> Residual::add_to(std::int64_t block, std::span<const float> values) {
+  if (!remembers_) {
+    std::ranges::copy(values, passing_.begin());
+    return std::span(passing_).first(values.size());
+  }
+  const auto own =
+      left_out_.span<float>().subspan(static_cast<std::size_t>(block * kBlock), values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) own[i] += values[i];
+  return own;
+}
+
+void Residual::visit(State& state, const std::string& name) {
+  if (remembers_) state(name, left_out_);
+}
+
+}  // namespace tandem

@@ -1,0 +1,73 @@
+// A codec that encodes block by block (dist/block.h). A block's encoding does not depend on the
+// blocks that are sent with it. So algorithms that cut the gradient differently still get the same
+// bits.
+//
+//   worker r     values + residual ──encode──▶ bytes ─┐
+//                residual ◀── what they leave out     │ add, in the order of the ring
+//   owner        sum of all workers' bytes ◀──────────┘
+//                sum ──encode_sum──▶ bytes ──▶ all workers: decode_sum
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "dist/codecs/codec.h"
+
+namespace tandem {
+
+class BlockCodec : public Codec {
+ public:
+  explicit BlockCodec(const CodecContext& context);
+
+  std::unique_ptr<AllReduce> make_sum(const AllReduce::Group& group,
+                                      const BlockRange& range) override;
+  BlockCodec* blocks() override { return this; }
+
+  // The largest sizes of an encoded block of `count` elements, and of an encoded sum.
+  virtual std::size_t most_bytes(std::int64_t count) const = 0;
+  virtual std::size_t most_sum_bytes(std::int64_t count) const = 0;
+
+  // Whether the codec must be told the norm of the whole gradient before it encodes.
+  virtual bool needs_norm() const { return false; }
+  virtual void set_norm(double norm) { (void)norm; }
+
+  // Each returns how many bytes it has written or read. `block` is its number in the flat gradient.
+  virtual std::size_t encode(std::int64_t block, std::span<const float> values, std::byte* to) = 0;
+  virtual std::size_t add(std::int64_t block, std::span<const std::byte> from,
+                          std::span<float> sum) const = 0;
+  // The owner's sum. It, too, may be rounded. All workers decode the same bytes.
+  virtual std::size_t encode_sum(std::int64_t block, std::span<const float> sum, std::byte* to) = 0;
+  virtual std::size_t decode_sum(std::int64_t block, std::span<const std::byte> from,
+                                 std::span<float> values) const = 0;
+
+  // Sets what lies between parameters to 0, as it must stay. Decoded values may be anything there.
+  void clear_padding(std::int64_t block, std::span<float> values) const;
+
+ private:
+  struct Gap {
+    std::int64_t first, end;  // in the flat gradient
+  };
+  std::vector<Gap> padding_;
+};
+
+// What encodings have left out, for all blocks of the flat gradient. Without error feedback it is
+// forgotten at once.
+class Residual {
+ public:
+  Residual(bool remembers, std::int64_t count);
+
+  // The values plus what was left out of them before. Write back what is left out now. Valid until
+  // the next call.
+  std::span<float> add_to(std::int64_t block, std::span<const float> values);
+
+  void visit(State& state, const std::string& name);
+
+ private:
+  bool remembers_;
+  Tensor left_out_;             // undefined if nothing is remembered
+  std::vector<float> passing_;  // one block, if nothing is remembered
+};
+
+}  // namespace tandem

@@ -1,0 +1,66 @@
+// The table of all codecs, and the texts by which --compress names them: "topk:0.01". To add one,
+// write a file with its formula and its make_…() function, and add an entry to the table in
+// codec_table.cpp.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dist/codecs/codec.h"
+
+namespace tandem {
+
+struct CodecInfo;
+
+// A codec with its numbers, as a user chooses it.
+struct CodecChoice {
+  const CodecInfo* info;
+  double value = 0, second = 0;  // what follows the colons, or the defaults
+};
+
+struct CodecInfo {
+  std::string name;
+  std::string form;  // how it is written: "topk:RATIO"
+  std::string help;  // a few words for --help
+  // What may follow the colon. Without a default it must be given.
+  std::string value_name = "";
+  double least = 0, most = 0;
+  bool above_least = false;  // the least value itself is not allowed
+  bool whole = false;
+  std::optional<double> by_default = {};
+  std::string second_name = "";  // a second value, not negative; 0 by default
+  double second_default = 0;
+  // Whether its paper has error feedback. --no-error-feedback turns it off.
+  bool error_feedback = false;
+  // Whether it applies the momentum itself, before encoding. The optimizer then has none.
+  bool owns_momentum = false;
+  // Whether what it sends of a tensor depends on how the gradient is cut into messages. Algorithms
+  // that cut it differently then get different bits.
+  bool by_tensor = false;
+  // Whether it encodes block by block, so that servers can decode a part of the gradient.
+  bool by_block = true;
+  std::unique_ptr<Codec> (*make)(const CodecChoice& choice, const CodecContext& context);
+};
+
+const std::vector<CodecInfo>& all_codecs();
+// What --compress accepts, for --help: "none, trunc16, …, topk:RATIO, …".
+std::vector<std::string> compression_forms();
+
+// Nothing if the text names a compressor of the ring (compress/compressor.h). Throws UserError if
+// it names neither, or has wrong numbers.
+std::optional<CodecChoice> parse_compression(const std::string& text);
+// The compressor that works in the ring and in stagings: `none` if the text names a codec.
+std::string compressor_in_ring(const std::string& text);
+
+// Each is implemented in the file of the same name.
+std::unique_ptr<Codec> make_terngrad(const CodecChoice& choice, const CodecContext& context);
+std::unique_ptr<Codec> make_qsgd(const CodecChoice& choice, const CodecContext& context);
+std::unique_ptr<Codec> make_onebit(const CodecChoice& choice, const CodecContext& context);
+std::unique_ptr<Codec> make_topk(const CodecChoice& choice, const CodecContext& context);
+std::unique_ptr<Codec> make_randomk(const CodecChoice& choice, const CodecContext& context);
+std::unique_ptr<Codec> make_dgc(const CodecChoice& choice, const CodecContext& context);
+std::unique_ptr<Codec> make_powersgd(const CodecChoice& choice, const CodecContext& context);
+
+}  // namespace tandem

@@ -1,0 +1,209 @@
+// DGC, Deep Gradient Compression (Lin et al., 2018). A worker sends only the largest sums of its
+// past gradients g. Momentum m is applied before that, by the worker (momentum correction):
+//
+//   u ← m·u + g;   v ← v + u;       with Nesterov's momentum: u ← m·(u + g);  v ← v + u + g
+//   send vᵢ where |vᵢ| is among the RATIO largest of its tensor;  there, v ← 0 and u ← 0 (masking)
+//
+// v is the residual. The optimizer then has no momentum; it applies the weight decay. The first
+// four epochs send more: RATIO^(1/5), RATIO^(2/5), … (25%, 6.3%, 1.6%, 0.4% for 0.1%). Tensors of
+// one dimension, such as biases, are sent whole. With CLIP > 0, a gradient whose norm exceeds
+// CLIP/√p is scaled down to it. Without error feedback, v is forgotten after each iteration.
+//
+// The threshold of a tensor is estimated from a sample of |v|, as in the paper. But the sample is
+// that of the iteration before: so a block can be sent before the rest of its tensor is there, and
+// the result does not depend on how the gradient is cut. The first iteration sends everything.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "base/random.h"
+#include "dist/codecs/block_codec.h"
+#include "dist/codecs/codec_table.h"
+#include "dist/codecs/sparse.h"
+
+namespace tandem {
+namespace {
+
+constexpr std::int64_t kWarmupEpochs = 4;
+constexpr double kSampled = 0.01;   // of a tensor, and
+constexpr double kLeastAbove = 64;  // at least so many of the sample above the threshold
+
+class Dgc : public BlockCodec {
+ public:
+  Dgc(double ratio, double clip, const CodecContext& context);
+
+  void begin(std::int64_t iteration) override {
+    if (iteration != iteration_) end_iteration(iteration);
+    BlockCodec::begin(iteration);
+  }
+
+  std::size_t most_bytes(std::int64_t count) const override {
+    return most_sparse_bytes(count, count);
+  }
+  std::size_t most_sum_bytes(std::int64_t count) const override { return most_bytes(count); }
+  std::int64_t plain_elements() const override;
+
+  bool needs_norm() const override { return clip_ > 0; }
+  void set_norm(double norm) override {
+    factor_ = static_cast<float>(norm > clip_ ? clip_ / norm : 1);
+  }
+
+  std::size_t encode(std::int64_t block, std::span<const float> values, std::byte* to) override;
+  std::size_t add(std::int64_t, std::span<const std::byte> from,
+                  std::span<float> sum) const override {
+    return add_sparse(from, sum);
+  }
+  std::size_t encode_sum(std::int64_t, std::span<const float> sum, std::byte* to) override {
+    return encode_sparse(sum, to);
+  }
+  std::size_t decode_sum(std::int64_t, std::span<const std::byte> from,
+                         std::span<float> values) const override {
+    return decode_sparse(from, values);
+  }
+
+  void visit(State& state) override;
+
+ private:
+  struct Weight {  // a trained tensor
+    std::int64_t first, end;
+    bool whole;                 // all of it is sent
+    std::int64_t stride;        // every so manieth element is in the sample
+    std::vector<float> sample;  // of |v| in this iteration, before anything is sent
+  };
+
+  double ratio(std::int64_t iteration) const;
+  void end_iteration(std::int64_t next);
+  // Calls f(number of the tensor, its first and last place in the block).
+  template <class F>
+  void for_each_tensor(std::int64_t block, std::int64_t count, F&& f);
+
+  double ratio_, clip_;
+  float factor_ = 1;  // of the gradient, by clipping
+  Tensor u_, v_;
+  std::vector<Weight> tensors_;     // by address
+  std::vector<double> thresholds_;  // by tensor
+  Chosen chosen_;
+};
+
+Dgc::Dgc(double ratio, double clip, const CodecContext& context)
+    : BlockCodec(context),
+      ratio_(ratio),
+      clip_(clip / std::sqrt(static_cast<double>(context.workers))),
+      u_(Tensor::zeros({count()}, Dtype::f32, cpu_device(1))),
+      v_(Tensor::zeros({count()}, Dtype::f32, cpu_device(1))) {
+  for (const Parameter* p : context.parameters.trained()) {
+    const auto n = static_cast<double>(p->shape.count());
+    const double sample = std::max(kSampled * n, kLeastAbove / ratio);
+    tensors_.push_back({.first = p->offset,
+                        .end = p->offset + p->shape.count(),
+                        .whole = p->shape.rank() < 2,
+                        .stride = std::max<std::int64_t>(1, std::llround(n / sample))});
+  }
+  thresholds_.resize(tensors_.size());
+}
+
+std::int64_t Dgc::plain_elements() const {
+  std::int64_t elements = 0;
+  for (const Weight& tensor : tensors_) elements += tensor.whole ? tensor.end - tensor.first : 0;
+  return elements;
+}
+
+double Dgc::ratio(std::int64_t iteration) const {
+  const std::int64_t epoch = (iteration - 1) / context_.iterations_per_epoch;
+  if (epoch >= kWarmupEpochs) return ratio_;
+  return std::pow(ratio_, static_cast<double>(epoch + 1) / (kWarmupEpochs + 1));
+}
+
+// Makes the thresholds of the next iteration.
+void Dgc::end_iteration(std::int64_t next) {
+  for (std::size_t i = 0; i < tensors_.size(); ++i) {
+    std::vector<float>& sample = tensors_[i].sample;
+    if (sample.empty()) continue;
+    const auto wanted = std::llround(ratio(next) * static_cast<double>(sample.size()));
+    const auto nth = sample.begin() + std::max<std::int64_t>(wanted, 1) - 1;
+    std::ranges::nth_element(sample, nth, std::greater<>());
+    thresholds_[i] = std::max(*nth, std::numeric_limits<float>::min());  // zeros are not sent
+    sample.clear();
+  }
+}
+
+template <class F>
+void Dgc::for_each_tensor(std::int64_t block, std::int64_t count, F&& f) {
+  const std::int64_t begin = block * kBlock, end = begin + count;
+  auto tensor = std::ranges::upper_bound(tensors_, begin, {}, &Weight::end);
+  for (; tensor != tensors_.end() && tensor->first < end; ++tensor)
+    f(static_cast<std::size_t>(tensor - tensors_.begin()),
+      static_cast<std::size_t>(std::max(tensor->first, begin) - begin),
+      static_cast<std::size_t>(std::min(tensor->end, end) - begin));
+}
+
+std::size_t Dgc::encode(std::int64_t block, std::span<const float> values, std::byte* to) {
+  const auto n = static_cast<std::size_t>(values.size()),
+             at = static_cast<std::size_t>(block * kBlock);
+  float* const u = u_.data<float>() + at;
+  float* const v = v_.data<float>() + at;
+  const float* const g = values.data();
+  const auto m = static_cast<float>(context_.momentum);
+  if (context_.nesterov)
+    for (std::size_t i = 0; i < n; ++i) {
+      const float own = factor_ * g[i];
+      u[i] = m * (u[i] + own);
+      v[i] += u[i] + own;
+    }
+  else
+    for (std::size_t i = 0; i < n; ++i) {
+      u[i] = m * u[i] + factor_ * g[i];
+      v[i] += u[i];
+    }
+
+  chosen_.count = 0;
+  for_each_tensor(block, std::ssize(values),
+                  [&](std::size_t number, std::size_t first, std::size_t last) {
+                    Weight& tensor = tensors_[number];
+                    if (!tensor.whole) {
+                      const auto stride = static_cast<std::size_t>(tensor.stride);
+                      for (std::size_t i = first + (stride - (at + first) % stride) % stride;
+                           i < last; i += stride)
+                        tensor.sample.push_back(std::abs(v[i]));
+                    }
+                    const float least = tensor.whole ? 0 : static_cast<float>(thresholds_[number]);
+                    for (std::size_t i = first; i < last; ++i) {
+                      chosen_.places[chosen_.count] = static_cast<std::uint16_t>(i);
+                      chosen_.count += std::abs(v[i]) >= least ? 1 : 0;
+                    }
+                  });
+  const bool all = better_whole(chosen_.count, n);
+  const std::size_t bytes = all ? encode_whole({v, n}, to) : encode_chosen({v, n}, chosen_, to);
+
+  // What was sent is forgotten. Tensors that are sent whole keep their momentum.
+  std::size_t next = 0;
+  for_each_tensor(block, std::ssize(values),
+                  [&](std::size_t number, std::size_t first, std::size_t last) {
+                    const auto forget = [&, whole = tensors_[number].whole](std::size_t i) {
+                      v[i] = 0;
+                      if (!whole) u[i] = 0;
+                    };
+                    if (all)
+                      for (std::size_t i = first; i < last; ++i) forget(i);
+                    for (; next < chosen_.count && chosen_.places[next] < last; ++next)
+                      forget(chosen_.places[next]);
+                  });
+  if (!context_.error_feedback) std::fill_n(v, n, 0.0F);
+  return bytes;
+}
+
+void Dgc::visit(State& state) {
+  end_iteration(iteration_ + 1);
+  state("velocity", u_);
+  state("residual", v_);
+  state("thresholds", thresholds_);
+}
+
+}  // namespace
+
+std::unique_ptr<Codec> make_dgc(const CodecChoice& choice, const CodecContext& context) {
+  return std::make_unique<Dgc>(choice.value, choice.second, context);
+}
+
+}  // namespace tandem
