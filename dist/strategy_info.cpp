@@ -29,7 +29,7 @@ void StrategyInfo::require_possible(int workers, const std::string& compress,
   if (!no_codecs.empty()) refuse(no_codecs);
   if (has_option("--via") && via(given) != Via::ring)
     refuse("only --via ring can add encoded gradients");
-  if (codec->second > 0 && measures_until > 0)
+  if (codec->second > 0 && (measures_until > 0 || make_server))
     refuse(fmt::format("{} needs the norm of the whole gradient, which is sent in parts",
                        codec->info->second_name));
   if (has_option("--staleness") && option_value(given, "--staleness") == 0)

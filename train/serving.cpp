@@ -81,6 +81,8 @@ int run_server(const Task& task, const DataSplit& data, const TrainOptions& o,
                             replica->device());
   std::optional<MeasuredCompressor> measured;
   if (!o.profile.empty()) measured.emplace(compressor);
+  const std::unique_ptr<Codec> codec =
+      make_codec(o, length, replica->parameters(), communication.transport().rank());
   Serving serving{
       .server = communication.call([&] {
         return strategy_named(o.algo).make_server({.parameters = replica->parameters(),
@@ -88,6 +90,7 @@ int run_server(const Task& task, const DataSplit& data, const TrainOptions& o,
                                                    .spans = communication.spans(),
                                                    .communication = communication,
                                                    .compressor = measured ? *measured : compressor,
+                                                   .codec = codec.get(),
                                                    .workers = o.workers,
                                                    .options = o.algo_options});
       }),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "dist/codecs/block_sum.h"
 
 namespace tandem {
@@ -18,6 +19,45 @@ BlockCodec::BlockCodec(const CodecContext& context) : Codec(context) {
     end = p->offset + p->shape.count();
   }
   if (end < count()) padding_.push_back({end, count()});
+}
+
+namespace {
+
+// Calls f(number of the block, its values).
+template <class T, class F>
+void for_each_block(std::int64_t first_block, std::span<T> values, F&& f) {
+  for (std::int64_t block = first_block; !values.empty(); ++block) {
+    const std::size_t n = std::min(values.size(), static_cast<std::size_t>(kBlock));
+    f(block, values.first(n));
+    values = values.subspan(n);
+  }
+}
+
+}  // namespace
+
+std::size_t BlockCodec::most_bytes_of_run(std::int64_t count) const {
+  const std::int64_t rest = count % kBlock;
+  return static_cast<std::size_t>(count / kBlock) * most_bytes(kBlock) +
+         (rest > 0 ? most_bytes(rest) : 0);
+}
+
+std::size_t BlockCodec::encode_run(std::int64_t first_block, std::span<const float> values,
+                                   std::byte* to) {
+  std::size_t bytes = 0;
+  for_each_block(first_block, values, [&](std::int64_t block, std::span<const float> v) {
+    bytes += encode(block, v, to + bytes);
+  });
+  return bytes;
+}
+
+void BlockCodec::decode_run(std::int64_t first_block, std::span<const std::byte> from,
+                            std::span<float> values) const {
+  std::ranges::fill(values, 0.0F);
+  for_each_block(first_block, values, [&](std::int64_t block, std::span<float> v) {
+    from = from.subspan(add(block, from, v));
+    clear_padding(block, v);
+  });
+  require(from.empty(), "{} bytes of an encoded gradient are left over", from.size());
 }
 
 void BlockCodec::clear_padding(std::int64_t block, std::span<float> values) const {

@@ -42,6 +42,13 @@ class BlockCodec : public Codec {
   virtual std::size_t decode_sum(std::int64_t block, std::span<const std::byte> from,
                                  std::span<float> values) const = 0;
 
+  // The same for consecutive blocks, of which the last may be short.
+  std::size_t most_bytes_of_run(std::int64_t count) const;
+  std::size_t encode_run(std::int64_t first_block, std::span<const float> values, std::byte* to);
+  // Replaces the values. Throws if the bytes do not end with them.
+  void decode_run(std::int64_t first_block, std::span<const std::byte> from,
+                  std::span<float> values) const;
+
   // Sets what lies between parameters to 0, as it must stay. Decoded values may be anything there.
   void clear_padding(std::int64_t block, std::span<float> values) const;
 

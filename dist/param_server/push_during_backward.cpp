@@ -90,6 +90,7 @@ EventPtr PushDuringBackward::run(const EventPtr& ready) {
   spans.set_iteration(t_);
   const Spans::Scope span(spans, SpanKind::communicate);
   if (answer_) shards_.begin_pull(*answer_, c_.parameters.values(), ready);
+  shards_.begin_push(t_);
 
   std::deque<EventPtr> handed_over;  // a GPU may still compute these parts
   std::size_t pushed = 0;            // parts

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "dist/codecs/block_codec.h"
 #include "dist/param_server/shards.h"
 #include "tensor/backend.h"
 
@@ -63,7 +64,8 @@ void PushServer::receive_more(int worker) {
     peer.next_received = (peer.next_received + 1) % segments_.size();
     --peer.to_receive;
     Receive& receive = peer.receives.emplace_back();
-    receive.memory.resize(c_.compressor.bytes(segment.count));
+    receive.memory.resize(c_.codec ? c_.codec->blocks()->most_bytes_of_run(segment.count)
+                                   : c_.compressor.bytes(segment.count));
     receive.request = transport_.receive_in_place(worker, Tag::push, receive.memory);
   }
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "dist/block.h"
+#include "dist/codecs/block_codec.h"
 #include "dist/finite.h"
 #include "dist/host_staging.h"
 
@@ -55,6 +56,7 @@ Shards::Shards(const StrategyContext& context)
       servers_(static_cast<int>(context.option("--servers"))),
       time_(push_time(context.options)),
       segments_(segments_for_servers(context.parameters.values().count(), servers_, time_)),
+      encoded_(context.codec ? segments_.size() : 0),
       pushed_(segments_.size()),
       pulled_(segments_.size()) {}
 
@@ -82,6 +84,7 @@ EventPtr Shards::push(std::int64_t t, const Staged& pushed, const Staged* answer
 
   const Spans::Scope span(spans, SpanKind::communicate);
   if (answer) begin_pull(answer->staging, answer->values, ready);
+  begin_push(t);
   for (std::size_t segment = 0; segment < segments_.size(); ++segment) {
     from.wait(segment);
     push_segment(segment, from.packed(segment).whole());
@@ -92,7 +95,21 @@ EventPtr Shards::push(std::int64_t t, const Staged& pushed, const Staged* answer
   return answered;
 }
 
+void Shards::begin_push(std::int64_t t) {
+  if (c_.codec) c_.codec->begin(t);
+}
+
 void Shards::push_segment(std::size_t segment, std::span<const std::byte> bytes) {
+  if (c_.codec) {
+    const Spans::Scope span(c_.communication.spans(), SpanKind::compress);
+    BlockCodec& codec = *c_.codec->blocks();
+    std::vector<std::byte>& encoded = encoded_[segment];
+    encoded.resize(codec.most_bytes_of_run(segments_[segment].count));
+    const std::span values(reinterpret_cast<const float*>(bytes.data()),
+                           bytes.size() / sizeof(float));
+    bytes = std::span(encoded).first(
+        codec.encode_run(segments_[segment].first / kBlock, values, encoded.data()));
+  }
   pushed_[segment] = transport().send(server_of(segment), Tag::push, bytes);
   begun_ = segment + 1;
 }

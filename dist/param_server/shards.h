@@ -58,6 +58,7 @@ class Shards {
 
   // For pushes during backward. Segments are pushed in their order, and their bytes must stay until
   // end_push(), which waits for all of them.
+  void begin_push(std::int64_t t);
   void push_segment(std::size_t segment, std::span<const std::byte> bytes);
   void end_push();
   // Between begin_pull() and end_pull(): takes the segments that have come.
@@ -74,9 +75,10 @@ class Shards {
   int servers_;
   PushTime time_;
   std::vector<Segment> segments_;
-  std::vector<Request> pushed_, pulled_;  // by segment
-  std::size_t begun_ = 0, sent_ = 0;      // pushes: begun, and of them known to be done
-  std::size_t taken_ = 0;                 // segments that have been pulled
+  std::vector<std::vector<std::byte>> encoded_;  // by segment; empty without a codec
+  std::vector<Request> pushed_, pulled_;         // by segment
+  std::size_t begun_ = 0, sent_ = 0;             // pushes: begun, and of them known to be done
+  std::size_t taken_ = 0;                        // segments that have been pulled
 };
 
 }  // namespace tandem
