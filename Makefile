@@ -343,6 +343,11 @@ bench-peers: $(BUILD)/mnist_mlp $(BUILD)/cifar_cnn
 tables-async: $(addprefix $(BUILD)/,mnist_mlp resnet)
 	@scripts/tables-async $(BUILD) $(DEVICE)
 
+# The final accuracy, the bytes and the times of all codecs, in the same way.
+.PHONY: tables-codecs
+tables-codecs: $(addprefix $(BUILD)/,mnist_mlp resnet)
+	@scripts/tables-codecs $(BUILD) $(DEVICE)
+
 # Targets that need a GPU: the tests, some of them also under NVIDIA's sanitizer; the tables of all
 # benchmarks; a training step; four workers on one GPU compared with PyTorch's DDP.
 .PHONY: check-gpu tables-gpu bench-gpu bench-peers-gpu
@@ -411,6 +416,7 @@ help:
 	@echo "make bench-peers-gpu  time four workers on one GPU, compared with PyTorch's DDP over gloo"
 	@echo "make data         fetch MNIST, Fashion-MNIST, CIFAR-10 and CIFAR-100 into datasets/"
 	@echo "make tables-async  train with all algorithms of Ko et al. (minutes; with DEVICE=cuda and DATA=DIR: ResNet-20 on a GPU)"
+	@echo "make tables-codecs  train with all codecs, and time them over 1 and 10 Gbit/s (ten minutes; DEVICE and DATA as above)"
 	@echo "make profiles     write the nets that simulations know, as tables, into profiles/"
 	@echo "make deps         install missing libraries with apt"
 	@echo "make install      copy programs, headers, library and tandem.pc to PREFIX=/usr/local; make uninstall removes them"
