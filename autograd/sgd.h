@@ -55,6 +55,14 @@ class Sgd {
     return other;
   }
 
+  // The same optimizer with another momentum.
+  Sgd with_momentum(double momentum, bool nesterov) const {
+    Sgd other = *this;
+    other.options_.momentum = momentum;
+    other.options_.nesterov = nesterov;
+    return other;
+  }
+
   // The momenta, to be saved or loaded.
   void visit(State& state);
 

@@ -22,7 +22,8 @@ void StrategyInfo::require_possible(int workers, const std::string& compress,
   if (sends_weights && compress != "none")
     throw UserError("--compress {} is for gradients; --algo {} sends weights", compress, name);
   const auto codec = parse_compression(compress);
-  if (!codec || !distributed()) return;
+  if (!codec) return;
+  if (!distributed()) throw UserError("--compress {} has no effect with --algo {}", compress, name);
   const auto refuse = [&](const std::string& reason) {
     throw UserError("--compress {} does not work with --algo {}: {}", compress, name, reason);
   };
@@ -37,7 +38,8 @@ void StrategyInfo::require_possible(int workers, const std::string& compress,
         "--staleness 0 is ps-sync, whose server adds only values that are plain, trunc16 or "
         "quant8");
   if (make_server && !has_option("--via") && !codec->info->by_block)
-    refuse("it needs the sums of all workers, which servers do not wait for");
+    refuse(fmt::format("{} needs the sums of all workers, and its servers do not wait for them",
+                       codec->info->name));
 }
 
 int StrategyInfo::servers(const StrategyOptions& given) const {

@@ -190,7 +190,7 @@ constexpr const char* kAsynchronousLegend =
     "Asynchronous: {}. Workers do not wait for each other.\n"
     "The mean is that of the first worker, and there is no prediction. The weights depend on who "
     "is\n"
-    "faster, so accuracy and s to are those of one run, over the same link.\n";
+    "faster, so accuracy is that of one run over the same link. Seconds are those of timed runs.\n";
 
 std::string legend(const Results& r, const char* star) {
   if (r.simulated) return kSimulatedLegend;

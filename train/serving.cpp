@@ -73,6 +73,7 @@ int run_server(const Task& task, const DataSplit& data, const TrainOptions& o,
   // GPUs, the server computes on the cores that sum messages.
   TrainOptions own = o;
   own.precision = Precision::fp32;
+  own.no_error_feedback = true;  // it decodes only, so its codec has nothing to remember
   if (o.device != DeviceKind::cpu) own.threads = communication.transport().helpers()->threads();
   together(communication, [&] { replica.emplace(task, data, own, cpu_device(own.threads)); });
   require_same_start(communication, replica->parameters());
@@ -82,7 +83,7 @@ int run_server(const Task& task, const DataSplit& data, const TrainOptions& o,
   std::optional<MeasuredCompressor> measured;
   if (!o.profile.empty()) measured.emplace(compressor);
   const std::unique_ptr<Codec> codec =
-      make_codec(o, length, replica->parameters(), communication.transport().rank());
+      make_codec(own, length, replica->parameters(), communication.transport().rank());
   Serving serving{
       .server = communication.call([&] {
         return strategy_named(o.algo).make_server({.parameters = replica->parameters(),

@@ -223,8 +223,9 @@ Json plan_json(const Summary& s) {
   const auto compressor = make_compressor(compressor_in_ring(s.options.compress));
   std::vector<std::size_t> bytes;
   for (const std::int64_t elements : s.plan.elements) bytes.push_back(compressor->bytes(elements));
+  const bool encoded = parse_compression(s.options.compress).has_value();  // to any length
   return {{"messages", bytes.size()},
-          {"bytes", bytes},
+          {"bytes", encoded ? Json() : Json(bytes)},
           {"predicted_ms", s.plan.predicted_s ? Json(1e3 * *s.plan.predicted_s) : Json()},
           {"first_iteration", s.plan.first_iteration}};
 }

@@ -8,8 +8,9 @@
 //   add        share 0 of 1, 2, 0        share 1 of 2, 0, 1        share 2 of 0, 1, 2
 //   encode     its sum ──▶ all           its sum ──▶ all           its sum ──▶ all
 //
-// A share is sent in stretches, so that a rank encodes one while another is on the network. An
-// encoded stretch may have any length up to the largest that the codec names.
+// A share is sent in stretches, so that a rank encodes one while another is on the network. (Over
+// MPI, long messages move only while ranks wait.) An encoded stretch may have any length up to the
+// largest that the codec names.
 #pragma once
 
 #include <vector>

@@ -3,8 +3,8 @@
 // worker encodes its gradient once. What an encoding leaves out may be remembered and added to the
 // next gradient (error feedback). README.md has the picture and the table.
 //
-// A worker has one Codec, which all sums of the worker share. The communication thread makes all
-// calls.
+// A worker has one Codec, which all sums of the worker share. The communication thread calls it
+// during sums. Between iterations, when nothing is in flight, the compute thread may.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,10 @@ class Codec {
   explicit Codec(const CodecContext& context) : context_(context) {}
   virtual ~Codec() = default;
 
-  // Before the first sum of an iteration; may be called again.
+  const CodecContext& context() const { return context_; }
+
+  // Before the first sum of an iteration; may be called again. Iterations below 1 are trials. They
+  // send as much as iterations after any warm-up.
   virtual void begin(std::int64_t iteration) { iteration_ = iteration; }
 
   // Sums a range of encoded gradients over all workers. The group's compressor must be `none`.

@@ -68,7 +68,7 @@ class Dgc : public BlockCodec {
   struct Weight {  // a trained tensor
     std::int64_t first, end;
     bool whole;                 // all of it is sent
-    std::int64_t stride;        // every so manieth element is in the sample
+    std::int64_t stride;        // the distance of elements in the sample
     std::vector<float> sample;  // of |v| in this iteration, before anything is sent
   };
 
@@ -111,7 +111,7 @@ std::int64_t Dgc::plain_elements() const {
 
 double Dgc::ratio(std::int64_t iteration) const {
   const std::int64_t epoch = (iteration - 1) / context_.iterations_per_epoch;
-  if (epoch >= kWarmupEpochs) return ratio_;
+  if (iteration < 1 || epoch >= kWarmupEpochs) return ratio_;
   return std::pow(ratio_, static_cast<double>(epoch + 1) / (kWarmupEpochs + 1));
 }
 

@@ -282,7 +282,12 @@ void PowerSum::run(Staging& staging) {
       times(values.data() + r.first, r, rank, codec_.q_of(r, range_), p_of(i));
     }
     auto to = first_.begin() + plain_at;
+    // A part that is plain now may have been encoded before, when messages were cut differently.
     for_each_plain([&](std::int64_t first, std::int64_t count) {
+      if (!residual.empty()) {
+        add_multiple(1, residual.data() + first, count, values.data() + first);
+        std::fill_n(residual.begin() + first, count, 0.0F);
+      }
       to = std::copy_n(values.begin() + first, count, to);
     });
   }

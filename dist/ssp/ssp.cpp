@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "dist/codecs/codec.h"
 #include "tensor/backend.h"
 
 namespace tandem {
@@ -12,11 +13,18 @@ const Tag kClockTag = on_channel(Tag::control, 3);
 
 auto bytes_of(std::int64_t& clock) { return std::as_writable_bytes(std::span(&clock, 1)); }
 
+// If a codec applies the momentum for the servers, the optimizer has none. The copy still needs it.
+Sgd own_optimizer(const StrategyContext& c) {
+  const Sgd sgd = c.optimizer.with_share_of_decay(1.0 / c.workers);
+  return c.codec ? sgd.with_momentum(c.codec->context().momentum, c.codec->context().nesterov)
+                 : sgd;
+}
+
 }  // namespace
 
 Ssp::Ssp(const StrategyContext& context)
     : PushWorker(context, Answers::none),
-      optimizer_(context.optimizer.with_share_of_decay(1.0 / context.workers)),
+      optimizer_(own_optimizer(context)),
       staleness_(context.option("--staleness")),
       clocks_(static_cast<std::size_t>(shards_.servers())),
       received_(static_cast<std::size_t>(shards_.servers())) {}
