@@ -63,6 +63,10 @@ struct StrategyInfo {
   bool has_option(const std::string& named) const { return option(named) != nullptr; }
   bool distributed() const { return family != Family::alone; }
   bool asynchronous() const { return family == Family::asynchronous; }
+  // Whether every iteration sums the gradients of all workers.
+  bool sums_gradients() const {
+    return family == Family::synchronous || family == Family::delayed;
+  }
   // Whether all workers compute with the same weights. If not, what their forward passes measure,
   // such as the statistics of batch norms, does not belong to the weights that are tested.
   bool same_weights() const {

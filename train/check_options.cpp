@@ -68,7 +68,29 @@ void settle_ranks(TrainOptions& o) {
   }
 }
 
-void check_codec(const TrainOptions& o) {
+void check_compression(const TrainOptions& o) {
+  const StrategyInfo& algo = strategy_named(o.algo);
+  if (const auto allowed = compressions_to_try(o.compress); !allowed.empty()) {
+    for (const std::string& one : allowed) algo.require_possible(o.workers, one, o.algo_options);
+    if (!algo.sums_gradients() || algo.servers(o.algo_options) > 0)
+      throw UserError(
+          "--compress auto needs an algorithm that sums gradients without servers, such as "
+          "d-sync, not {}",
+          o.algo);
+    for (const auto& [used, option] : {std::pair{!o.checkpoint.empty(), "--checkpoint"},
+                                       {!o.resume.empty(), "--resume"},
+                                       {!o.profile.empty(), "--profile"},
+                                       {!o.plan.empty(), "--plan"}})
+      if (used)
+        throw UserError(
+            "--compress auto cannot be used with {}: it may choose differently next time; "
+            "name the one that it has chosen",
+            option);
+    if (o.no_error_feedback)
+      throw UserError("--no-error-feedback cannot be used with --compress auto");
+    return;
+  }
+  algo.require_possible(o.workers, o.compress, o.algo_options);
   const auto codec = parse_compression(o.compress);
   if (o.no_error_feedback && (!codec || !codec->info->error_feedback))
     throw UserError("--no-error-feedback has no effect with --compress {}", o.compress);
@@ -83,8 +105,7 @@ TrainOptions check_options(TrainOptions o) {
   check_values(o);
   settle_ranks(o);
   check_algo_options(o);
-  strategy_named(o.algo).require_possible(o.workers, o.compress, o.algo_options);
-  check_codec(o);
+  check_compression(o);
   if (o.device == DeviceKind::cpu && o.precision != Precision::fp32)
     throw UserError("--precision {} needs --device cuda", to_string(o.precision));
   if (!o.profile.empty() && o.device != DeviceKind::cpu)

@@ -58,11 +58,12 @@ std::string compression_help() {
   std::string codecs;
   for (const CodecInfo& codec : all_codecs())
     codecs += fmt::format("{}{}: {}", codecs.empty() ? "" : "; ", codec.form, codec.help);
-  return wrapped(
-      fmt::format("How gradients are sent. none: f32; trunc16: the high 16 bits of each; quant8: 8 "
-                  "bits, scaled "
-                  "per block. Encoded once per worker: {}",
-                  codecs));
+  return wrapped(fmt::format(
+      "How gradients are sent. none: f32; trunc16: the high 16 bits of each; quant8: 8 bits, "
+      "scaled "
+      "per block. Encoded once per worker: {}. auto: measure how long the sum of a gradient takes, "
+      "and use the fastest of LIST, such as auto:none,quant8,topk:0.01, or of the first three",
+      codecs));
 }
 
 std::string plan_help() {
@@ -158,8 +159,9 @@ void add_options(CLI::App& app, const AppHelp& about, TrainOptions& o) {
     add_strategy_option(app, "Workers", option, o.algo_options);
   workers("--compress", "NAME", compression_help().c_str());
   workers("--no-error-feedback", "",
-          "Forget what --compress leaves out, instead of adding\n"
-          "it to the next gradient. (To see why it is added.)");
+          "Forget what --compress leaves out. Without this\n"
+          "option it is added to the next gradient, which most\n"
+          "codecs need to learn well");
   workers("--link", "SPEED",
           "Slow the network down to a real one's speed: none,\n"
           "1gbe, 10gbe, 25gbe, 100gbe, or RATE[/LATENCY] such as\n"

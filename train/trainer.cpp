@@ -17,6 +17,7 @@
 #include "tensor/device_queue.h"
 #include "train/agreement.h"
 #include "train/check_options.h"
+#include "train/choose_compression.h"
 #include "train/coordination.h"
 #include "train/evaluation.h"
 #include "train/gathering.h"
@@ -346,7 +347,6 @@ Summary train(const Task& task, const TrainOptions& options) {
     predict(task, o);
     return result;
   }
-  const auto compressor = make_compressor(compressor_in_ring(o.compress));
   // Ranks that are threads share the data. Ranks that are processes load their own.
   std::optional<DataSplit> data;
   std::optional<Outputs> outputs;
@@ -374,13 +374,18 @@ Summary train(const Task& task, const TrainOptions& options) {
                  }
                  const int rank = communication.transport().rank();
                  Resumed resumed = resume(task.app, o, made_for, communication);
+                 const auto chosen = choose_compression(task, *data, o, communication);
+                 TrainOptions own = o;
+                 own.compress = chosen.compress;
+                 const auto compressor = make_compressor(compressor_in_ring(own.compress));
                  if (rank >= o.workers) {
-                   stopped = run_server(task, *data, o, *compressor, communication, made_for,
+                   stopped = run_server(task, *data, own, *compressor, communication, made_for,
                                         std::move(resumed));
                    return;
                  }
-                 Summary summary{.app = task.app, .options = o, .data = data->description};
-                 run_worker(task, *data, o, *compressor, communication, plan ? &*plan : nullptr,
+                 if (rank == 0 && !chosen.text.empty()) outputs->say(chosen.text);
+                 Summary summary{.app = task.app, .options = own, .data = data->description};
+                 run_worker(task, *data, own, *compressor, communication, plan ? &*plan : nullptr,
                             made_for, std::move(resumed), summary, outputs ? &*outputs : nullptr);
                  stopped = summary.stopped_by;
                  if (rank == 0) result = std::move(summary);

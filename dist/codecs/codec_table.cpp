@@ -26,7 +26,7 @@ std::vector<CodecInfo> make_table() {
   return {
       {.name = "terngrad",
        .form = "terngrad[:CLIP]",
-       .help = "three levels per element, at random",
+       .help = "three levels per element, rounded at random",
        .value_name = "CLIP",
        .least = 0,
        .most = 1000,
@@ -34,7 +34,7 @@ std::vector<CodecInfo> make_table() {
        .make = make_terngrad},
       {.name = "qsgd",
        .form = "qsgd:BITS",
-       .help = "levels of 2 to 8 bits, at random",
+       .help = "levels of 2 to 8 bits, rounded at random",
        .value_name = "BITS",
        .least = 2,
        .most = 8,
@@ -74,10 +74,12 @@ std::vector<CodecInfo> make_table() {
   };
 }
 
-std::vector<std::string> words_of(const std::string& text) {
+constexpr std::string_view kAuto = "auto";
+
+std::vector<std::string> words_of(std::string_view text, char between) {
   std::vector<std::string> words(1);
   for (const char c : text)
-    if (c == ':')
+    if (c == between)
       words.emplace_back();
     else
       words.back() += c;
@@ -113,12 +115,13 @@ const std::vector<CodecInfo>& all_codecs() {
 std::vector<std::string> compression_forms() {
   std::vector<std::string> forms = compressor_names();
   for (const CodecInfo& codec : all_codecs()) forms.push_back(codec.form);
+  forms.emplace_back("auto[:LIST]");
   return forms;
 }
 
 std::optional<CodecChoice> parse_compression(const std::string& text) {
   if (std::ranges::count(compressor_names(), text) > 0) return {};
-  const std::vector<std::string> words = words_of(text);
+  const std::vector<std::string> words = words_of(text, ':');
   const auto codec = std::ranges::find(all_codecs(), words[0], &CodecInfo::name);
   if (codec == all_codecs().end()) {
     std::vector<std::string> names = compressor_names();
@@ -149,6 +152,15 @@ std::optional<CodecChoice> parse_compression(const std::string& text) {
     choice.second = *second;
   }
   return choice;
+}
+
+std::vector<std::string> compressions_to_try(const std::string& text) {
+  if (text == kAuto) return compressor_names();
+  const std::string begin = std::string(kAuto) + ":";
+  if (!text.starts_with(begin)) return {};
+  const auto all = words_of(std::string_view(text).substr(begin.size()), ',');
+  for (const std::string& one : all) parse_compression(one);
+  return all;
 }
 
 std::string compressor_in_ring(const std::string& text) {

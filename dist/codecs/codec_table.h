@@ -51,6 +51,9 @@ std::vector<std::string> compression_forms();
 // Nothing if the text names a compressor of the ring (compress/compressor.h). Throws UserError if
 // it names neither, or has wrong numbers.
 std::optional<CodecChoice> parse_compression(const std::string& text);
+// If the text is "auto" or "auto:" and a list with commas: the compressions to choose from. Else
+// none.
+std::vector<std::string> compressions_to_try(const std::string& text);
 // The compressor that works in the ring and in stagings: `none` if the text names a codec.
 std::string compressor_in_ring(const std::string& text);
 

@@ -14,9 +14,10 @@
 namespace tandem {
 namespace {
 
-void fill_at_random(const Tensor& values) {
+// Ranks get different numbers.
+void fill_at_random(const Tensor& values, int rank) {
   std::vector<float> numbers(static_cast<std::size_t>(values.count()));
-  Random random(1, Purpose::rounding);
+  Random random = Random(1, Purpose::rounding).split(static_cast<std::uint64_t>(rank));
   for (float& number : numbers) number = static_cast<float>(random.uniform(-1, 1));
   values.backend().copy(Tensor::from(numbers, values.shape(), values.device()), values);
 }
@@ -29,7 +30,10 @@ double time_of_sum(const StrategyContext& c, GradientSum& sum, const Tensor& val
   std::vector<double> rounds;
   double all = 0;
   for (int round = 0; round < kRounds && all < kEnough; ++round) {
-    if (c.codec) fill_at_random(values);  // how long encoding takes may depend on the values
+    if (c.codec) {  // how long encoding takes may depend on the values, and on those before
+      fill_at_random(values, communication.transport().rank());
+      communication.call([&] { c.codec->begin(-1 - round); });
+    }
     Gradient gradient{0, values, c.parameters.device().backend().record_event()};
     if (gradient.ready) gradient.ready->wait();
     communication.call([&] { start_together(communication.transport(), c.workers); });
@@ -57,6 +61,27 @@ SumCost cost_of(std::vector<SumTime> times) {
   cost.long_b =
       std::max(0.0, longest.seconds - cost(cost.long_bytes)) / (longest.bytes - cost.long_bytes);
   return cost;
+}
+
+// Returns measure(). Its sums belong to no iteration: their bytes are not counted, and a codec does
+// not remember them. The gradient is 0 before and afterwards, also the padding between parameters.
+template <class F>
+auto in_trial(const StrategyContext& c, const F& measure) {
+  const Tensor& gradients = c.parameters.gradients();
+  Transport& transport = c.communication.transport();
+  gradients.backend().fill(gradients, 0);
+  Snapshot remembered;
+  c.communication.call([&] {
+    transport.count_bytes(false);
+    if (c.codec) remembered.save(*c.codec);
+  });
+  auto measured = measure();
+  c.communication.call([&] {
+    transport.count_bytes(true);
+    if (c.codec) remembered.load(*c.codec);
+  });
+  gradients.backend().fill(gradients, 0);
+  return measured;
 }
 
 }  // namespace
@@ -90,36 +115,34 @@ std::vector<double> StageTimes::of_slowest(int workers) {
 }
 
 SumCost measure_sum_cost(const StrategyContext& c) {
-  const Tensor& gradients = c.parameters.gradients();
-  gradients.backend().fill(gradients, 0);
-  // What is summed here belongs to no gradient. A codec must not remember it.
-  Snapshot remembered;
-  if (c.codec) c.communication.call([&] { remembered.save(*c.codec); });
-  const auto count_bytes = [&](bool counts) {
-    c.communication.call([&] { c.communication.transport().count_bytes(counts); });
-  };
-  count_bytes(false);  // they belong to no iteration
-  std::vector<SumTime> times;
-  std::int64_t last = 0;
-  for (const std::int64_t blocks : {1, 8, 64, 512, 8192}) {
-    const std::int64_t count = std::min(blocks * kBlock, gradients.count());
-    if (count == std::exchange(last, count)) break;
-    GradientSum sum(c, {.count = count}, true);
-    times.push_back({static_cast<double>(count) * sizeof(float),
-                     time_of_sum(c, sum, gradients.view(0, {count}))});
-  }
-  SumCost cost = cost_of(std::move(times));
-  GradientSum all(c);
-  cost.all = time_of_sum(c, all, gradients);
-  // Short sums may fit into buffers of the network, which then drain while nothing is measured.
-  // Messages in a row cannot be faster than one for all.
-  const double least = (cost.all - cost.a) / static_cast<double>(gradients.bytes());
-  cost.b = std::max(cost.b, least);
-  cost.long_b = std::max(cost.long_b, least);
-  count_bytes(true);
-  if (c.codec) c.communication.call([&] { remembered.load(*c.codec); });
-  gradients.backend().fill(gradients, 0);  // also the padding between parameters
-  return cost;
+  return in_trial(c, [&] {
+    const Tensor& gradients = c.parameters.gradients();
+    std::vector<SumTime> times;
+    std::int64_t last = 0;
+    for (const std::int64_t blocks : {1, 8, 64, 512, 8192}) {
+      const std::int64_t count = std::min(blocks * kBlock, gradients.count());
+      if (count == std::exchange(last, count)) break;
+      GradientSum sum(c, {.count = count}, true);
+      times.push_back({static_cast<double>(count) * sizeof(float),
+                       time_of_sum(c, sum, gradients.view(0, {count}))});
+    }
+    SumCost cost = cost_of(std::move(times));
+    GradientSum all(c);
+    cost.all = time_of_sum(c, all, gradients);
+    // Short sums may fit into buffers of the network, which then drain while nothing is measured.
+    // Messages in a row cannot be faster than one for all.
+    const double least = (cost.all - cost.a) / static_cast<double>(gradients.bytes());
+    cost.b = std::max(cost.b, least);
+    cost.long_b = std::max(cost.long_b, least);
+    return cost;
+  });
+}
+
+double measure_whole_sum(const StrategyContext& c) {
+  return in_trial(c, [&] {
+    GradientSum all(c);
+    return time_of_sum(c, all, c.parameters.gradients());
+  });
 }
 
 }  // namespace tandem

@@ -106,7 +106,7 @@ TEST_CASE("codecs: --compress names a compressor of the ring or a codec with its
 
   const std::string known =
       "--compress: must be one of none, trunc16, quant8, terngrad[:CLIP], qsgd:BITS, onebit, "
-      "topk:RATIO, randomk:RATIO, dgc[:RATIO[:CLIP]], powersgd:RANK, not ";
+      "topk:RATIO, randomk:RATIO, dgc[:RATIO[:CLIP]], powersgd:RANK, auto[:LIST], not ";
   CHECK(complaint("topkk:0.1") == known + "topkk:0.1; did you mean topk?");
   CHECK(complaint("zip") == known + "zip");
   CHECK(complaint("") == known);
@@ -126,6 +126,11 @@ TEST_CASE("codecs: --compress names a compressor of the ring or a codec with its
   CHECK(complaint("onebit:2") == "--compress: must be written onebit, not onebit:2");
   CHECK(complaint("dgc:0.1:-1") ==
         "--compress: CLIP of dgc[:RATIO[:CLIP]] must be a number of 0 or more, not -1");
+  CHECK(compressions_to_try("quant8").empty());
+  CHECK(compressions_to_try("auto") == compressor_names());
+  CHECK(compressions_to_try("auto:none,topk:0.1") == std::vector<std::string>{"none", "topk:0.1"});
+  CHECK(message_of<UserError>([] { compressions_to_try("auto:none,qsgd"); }) ==
+        "--compress: qsgd needs a number; it is written qsgd:BITS");
   const Net net;
   CHECK(message_of<UserError>([&] { codec(net, "powersgd:100"); }) ==
         "--compress powersgd:100 gains nothing: no weight matrix of this net is large enough for "
@@ -452,6 +457,42 @@ TEST_CASE("codecs: PowerSGD sums matrices of low rank exactly, up to rounding") 
   }
   CHECK(off < 1e-5 * size);
   CHECK(codec(net, "powersgd:1")->plain_elements() == net.count() - 16000);
+}
+
+// A row at a cut was encoded before and is plain now.
+TEST_CASE("codecs: PowerSGD sends what it has left out, also if messages are cut differently") {
+  const Net net;
+  const auto made = codec(net, "powersgd:2");
+  const auto none = make_none();
+  std::vector<double> gradients(static_cast<std::size_t>(net.count())), sums(gradients.size());
+  on_ranks(1, [&](Transport& transport) {
+    Spans spans;
+    const AllReduce::Group group{
+        .transport = transport, .ranks = 1, .compressor = *none, .spans = spans};
+    const std::int64_t cut = 3 * kBlock;
+    const auto all = made->make_sum(group, {.count = net.count()});
+    const auto low = made->make_sum(group, {.count = cut});
+    const auto high = made->make_sum(group, {.count = net.count() - cut, .first_block = 3});
+    for (std::int64_t t = 1; t <= 300; ++t) {
+      made->begin(t);
+      std::vector<float> values(sums.size());
+      if (t <= 5) values = whole_numbers(net, static_cast<std::uint64_t>(t));
+      for (std::size_t i = 0; i < sums.size(); ++i) gradients[i] += values[i];
+      if (t <= 5) {
+        all->sum(std::span(values));
+      } else {
+        low->sum(std::span(values).first(static_cast<std::size_t>(cut)));
+        high->sum(std::span(values).subspan(static_cast<std::size_t>(cut)));
+      }
+      for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += values[i];
+    }
+  });
+  double off = 0, size = 0;
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    off = std::max(off, std::abs(sums[i] - gradients[i]));
+    size = std::max(size, std::abs(gradients[i]));
+  }
+  CHECK(off < 1e-3 * size);
 }
 
 // Of each worker: what it sends of its own is the sum of its gradients less its residual. The sums

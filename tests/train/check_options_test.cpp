@@ -138,6 +138,16 @@ TEST_CASE("train(): contradictory options are refused") {
         "--no-error-feedback has no effect with --compress quant8");
   CHECK(with("d-sync", "qsgd:4", [](TrainOptions& o) { o.no_error_feedback = true; }) ==
         "--no-error-feedback has no effect with --compress qsgd:4");
+  CHECK(with("asp", "auto", nothing) ==
+        "--compress auto needs an algorithm that sums gradients without servers, such as d-sync, "
+        "not asp");
+  CHECK(with("ps-sync", "auto:topk:0.1,none", nothing) ==
+        "--compress topk:0.1 does not work with --algo ps-sync: its servers add only values that "
+        "are plain, trunc16 or quant8");
+  CHECK(with("d-sync", "auto:none,", nothing).starts_with("--compress: must be one of none, "));
+  CHECK(with("d-sync", "auto", [](TrainOptions& o) { o.checkpoint = "folder"; }) ==
+        "--compress auto cannot be used with --checkpoint: it may choose differently next time; "
+        "name the one that it has chosen");
   CHECK(with("d-sync", "topk:2", nothing) ==
         "--compress: RATIO of topk:RATIO must be a number above 0 and up to 1, not 2");
   CHECK(refusal([](TrainOptions& o) { o.algo_options["--gossip-p"] = 0; }) ==
