@@ -26,13 +26,15 @@ std::unique_ptr<Transport> prepare(std::unique_ptr<Transport> transport, const R
                                    ThreadPool& helpers) {
   transport->set_stall_timeout(o.stall_timeout_s);
   transport->set_helpers(&helpers);
+  transport->set_ranks_per_node(o.ranks_per_node);
   return transport;
 }
 
 // All ranks must call this, after they have agreed on the speed.
-void slow_down(Communication& communication, const RankOptions& o, ThreadPool& helpers) {
+void slow_down(Communication& communication, const RankOptions& o, ThreadPool& helpers,
+               Nics* nics = nullptr) {
   communication.wrap([&](std::unique_ptr<Transport> transport) {
-    auto slowed = slow_down(std::move(transport), o.link);
+    auto slowed = slow_down(std::move(transport), o.link, nics);
     slowed->set_helpers(&helpers);
     return slowed;
   });
@@ -116,8 +118,10 @@ class FirstFailure {
   Monitor<Noted> noted_;
 };
 
-void run_on_threads(const RankOptions& o, const std::function<void(Communication&)>& body) {
+void run_on_threads(RankOptions o, const std::function<void(Communication&)>& body) {
   const int threads = communication_threads(o, o.ranks);
+  o.ranks_per_node = std::max(1, o.ranks_per_node);
+  Nics nics = nics_of_nodes(o.ranks, o.ranks_per_node, o.link);
   ThreadsNetwork network(o.ranks,
                          static_cast<std::size_t>(threads) * ThreadsNetwork::kBytesPerCore);
   FirstFailure failure(o.ranks);
@@ -125,7 +129,7 @@ void run_on_threads(const RankOptions& o, const std::function<void(Communication
     try {
       ThreadPool helpers(threads);
       Communication communication([&] { return prepare(network.transport(rank), o, helpers); });
-      slow_down(communication, o, helpers);
+      slow_down(communication, o, helpers, o.ranks_per_node > 1 ? &nics : nullptr);
       body(communication);
     } catch (const SaidElsewhere&) {  // the rank that reports the error ends the job
       failure.note(rank);

@@ -16,6 +16,9 @@ struct RankOptions {
   std::string app;  // for messages
   int ranks = 1;    // ignored under mpiexec, which sets the number
   LinkSpeed link;
+  // So many consecutive ranks share a node and its link. 0: over threads, every rank is a node;
+  // over MPI, nodes are machines. An emulated link over MPI has one rank per node.
+  int ranks_per_node = 0;
   double stall_timeout_s = 60;
   bool computes_elsewhere = false;  // on GPUs: the CPU cores are free for communication
   std::vector<Trait> same = {};     // options that must be equal on all ranks

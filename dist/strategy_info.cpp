@@ -116,7 +116,7 @@ std::unique_ptr<Strategy> make_strategy(const std::string& name, const StrategyC
 
 std::optional<double> predicted_iteration(const ModelInput& input) {
   const StrategyInfo* info = find_strategy(input.algo);
-  if (!info || !info->predict) return {};
+  if (!info || !info->predict || input.ranks_per_node > 1) return {};
   return info->predict(input);
 }
 

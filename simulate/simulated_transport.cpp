@@ -63,7 +63,7 @@ class SimulatedTransport : public Transport {
 
   int rank() const override { return rank_; }
   int size() const override { return network_.shape_.ranks; }
-  int node(int rank) const override { return network_.shape_.node_of(rank); }
+  int machine(int rank) const override { return network_.shape_.node_of(rank); }
   std::size_t bytes_in_flight() const override {
     constexpr auto kBelow = ThreadsNetwork::kBytesPerCore;
     return limited() ? tandem::bytes_in_flight(network_.shape_.link, kBelow) : kBelow;

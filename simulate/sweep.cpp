@@ -133,10 +133,6 @@ Results Sweep::begin() const {
           if (!s.slow_links.empty() && s.slow_links.rbegin()->first >= ranks)
             throw UserError("--slow-link {}: there are {} ranks", s.slow_links.rbegin()->first,
                             ranks);
-          if (const int on_nodes = s.servers_share_nodes ? count : ranks;
-              on_nodes % s.ranks_per_node != 0)
-            throw UserError("--ranks-per-node {}: {} ranks do not fill whole nodes",
-                            s.ranks_per_node, on_nodes);
           if (mode == SimulationMode::message) check_memory(s);
           if (mode == SimulationMode::folded) require_alike(profile, s);
           r.cells.push_back(std::move(cell));

@@ -83,6 +83,7 @@ constexpr std::tuple kPlan(field("bench", &Results::bench), field("net", &Result
 // Stored only if it is set: most files do not have it.
 constexpr const char* kBatchPerWorker = "batch_per_worker";
 constexpr const char* kSimulated = "simulated";
+constexpr const char* kRanksPerNode = "ranks_per_node";
 constexpr std::tuple kEnvironment(
     field("tandem", &Environment::tandem), field("processor", &Environment::processor),
     field("cores", &Environment::cores), field("memory", &Environment::memory),
@@ -197,6 +198,7 @@ Json json_of(const Results& all, const Cell& c) {
   cell["model"] = nullptr;
   if (c.model) {
     write(kModel, *c.model, cell["model"]);
+    if (c.model->ranks_per_node > 1) cell["model"][kRanksPerNode] = c.model->ranks_per_node;
     for (const StrategyOption& option : strategy_named(c.algo).options)
       cell["model"][summary_key(option.name)] = option_value(c.model->options, option.name);
     write(kCompute, c.model->compute, cell["model"]);
@@ -240,6 +242,7 @@ Cell cell_from(const Parsed& json) {
   if (const Parsed& model = json.at("model"); !model.is_null()) {
     c.model.emplace().algo = c.algo;
     read(kModel, model, *c.model);
+    if (model.contains(kRanksPerNode)) read_value(model.at(kRanksPerNode), c.model->ranks_per_node);
     for (const StrategyOption& option : strategy_named(c.algo).options)
       if (const auto value = model.find(summary_key(option.name)); value != model.end())
         read_value(*value, c.model->options[option.name]);

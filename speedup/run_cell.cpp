@@ -93,19 +93,21 @@ ModelInput model_of(const Json& summary) {
     options[option.name] =
         option.value_of(value.is_string() ? value.get<std::string>() : value.dump());
   }
-  return {.algo = algo,
-          .options = options,
-          .workers = o.at("workers"),
-          .compute = {.update = m.at("update_s"),
-                      .forward = m.at("forward_s"),
-                      .backward = m.at("backward_s")},
-          .network = {.alpha = n.at("alpha_s"),
-                      .beta = n.at("beta_s_per_byte"),
-                      .gamma = n.at("gamma_s_per_byte"),
-                      .sync = n.at("sync_s")},
-          .gradient_bytes = m.at("gradient_bytes"),
-          .wire_bytes = m.at("wire_bytes"),
-          .closed = m.at("closed")};
+  return {
+      .algo = algo,
+      .options = options,
+      .workers = o.at("workers"),
+      .compute = {.update = m.at("update_s"),
+                  .forward = m.at("forward_s"),
+                  .backward = m.at("backward_s")},
+      .network = {.alpha = n.at("alpha_s"),
+                  .beta = n.at("beta_s_per_byte"),
+                  .gamma = n.at("gamma_s_per_byte"),
+                  .sync = n.at("sync_s")},
+      .gradient_bytes = m.at("gradient_bytes"),
+      .wire_bytes = m.at("wire_bytes"),
+      .ranks_per_node = o.at("ranks_per_node").is_null() ? 1 : o.at("ranks_per_node").get<int>(),
+      .closed = m.at("closed")};
 }
 
 // The mean of each of these members. All other members are taken from the first element.

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "dist/codecs/codec_table.h"
 #include "dist/strategies.h"
+#include "dist/transport/link_speed.h"
 #include "dist/transport/mpi_launch.h"
 #include "train/option_table.h"
 
@@ -56,6 +57,12 @@ void settle_ranks(TrainOptions& o) {
   if (launch && o.workers + servers != ranks)
     throw UserError("--workers {}{} does not match the {} processes that mpiexec has started",
                     o.workers, servers ? fmt::format(" with --servers {}", servers) : "", ranks);
+  if (launch && o.ranks_per_node > 1 && parse_link(o.link).limited())
+    throw UserError(
+        "--ranks-per-node {} does not work with --link under mpiexec: processes cannot share an "
+        "emulated network card",
+        o.ranks_per_node);
+  if (!launch && o.ranks_per_node == 0) o.ranks_per_node = 1;
   if (!algo.distributed() && o.workers != 1)
     throw UserError("--workers {} needs a distributed algorithm; --algo {} has one worker",
                     o.workers, o.algo);

@@ -166,6 +166,12 @@ void add_options(CLI::App& app, const AppHelp& about, TrainOptions& o) {
           "Slow the network down to a real one's speed: none,\n"
           "1gbe, 10gbe, 25gbe, 100gbe, or RATE[/LATENCY] such as\n"
           "2.5gbit/80us");
+  workers("--ranks-per-node", "N",
+          "Ranks 0 to N-1 share a node, the next N another one,\n"
+          "and so on; servers are the last ranks. With --link, a\n"
+          "node has one network card, and messages within a node\n"
+          "are not slowed down. Default: 1; under mpiexec, the\n"
+          "ranks of a machine");
   workers("--verify-every", "N",
           "Compare the weights of all workers after every N\n"
           "iterations and at the end; the run ends if they\n"
@@ -251,7 +257,7 @@ void check_use(const TrainOptions& o, const CLI::App& app) {
     refuse(option.name, algo.has_option(option.name));
   if (given("--servers") && algo.servers(o.algo_options) == 0)
     throw UserError("--servers has no effect without --via servers");
-  for (const char* option : {"--compress", "--link", "--verify-every"})
+  for (const char* option : {"--compress", "--link", "--ranks-per-node", "--verify-every"})
     refuse(option, algo.distributed());
   if (o.device == DeviceKind::cpu && given("--graphs"))
     throw UserError("--graphs has no effect with --device cpu");

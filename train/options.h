@@ -65,6 +65,7 @@ struct TrainOptions {
   std::string compress = "none";
   bool no_error_feedback = false;
   std::string link = "none";
+  int ranks_per_node = 0;  // 0: one over threads; over MPI, those of a machine
   // The workers compare their weights every so many iterations and at the end. 0: never.
   std::int64_t verify_every = kAtEveryTest;
   double stall_timeout = 60;  // seconds

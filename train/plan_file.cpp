@@ -17,8 +17,8 @@ namespace {
 using Json = nlohmann::json;
 
 // Measured times depend on these options.
-constexpr const char* kMadeFor[] = {"--algo",   "--workers",   "--compress", "--link",
-                                    "--device", "--precision", "--batch"};
+constexpr const char* kMadeFor[] = {"--algo",           "--workers", "--compress",  "--link",
+                                    "--ranks-per-node", "--device",  "--precision", "--batch"};
 
 const Json& list_at(const Json& json, const char* name) {
   const Json& list = member(json, name);

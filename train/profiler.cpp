@@ -138,7 +138,7 @@ std::string source_of(const Summary& s) {
   const StrategyInfo& algo = strategy_named(s.options.algo);
   for (const char* option : {"--algo", "--workers", "--batch", "--threads"}) add_row(option);
   if (algo.distributed())
-    for (const char* option : {"--compress", "--link"}) add_row(option);
+    for (const char* option : {"--compress", "--link", "--ranks-per-node"}) add_row(option);
   for (const StrategyOption& option : algo.options)
     add(option.name, option.text(option_value(s.options.algo_options, option.name)));
   for (const auto& [key, own] : s.options.own)

@@ -27,8 +27,10 @@ std::string what_runs(const Summary& s, const std::string& net, const DataSplit&
                                               : fmt::format("cuda {}", to_string(o.precision)),
                   o.workers > 1 ? " each" : "", o.batch);
   if (algo.distributed())
-    text += fmt::format("network: {}, link {}, compression {}\n", mpi_launch() ? "MPI" : "threads",
-                        o.link, o.compress);
+    text += fmt::format(
+        "network: {}, link {}{}, compression {}\n", mpi_launch() ? "MPI" : "threads", o.link,
+        o.ranks_per_node > 1 ? fmt::format(", {} ranks per node", o.ranks_per_node) : "",
+        o.compress);
   if (const auto codec = parse_compression(o.compress)) {
     if (o.device != DeviceKind::cpu)
       text += "compression: on the host; gradients come from the GPU as they are\n";

@@ -193,7 +193,8 @@ ModelInput Summary::model() const {
                .options = options.algo_options,
                .workers = options.workers,
                .network = network,
-               .gradient_bytes = 4.0 * static_cast<double>(gradient_count)};
+               .gradient_bytes = 4.0 * static_cast<double>(gradient_count),
+               .ranks_per_node = std::max(1, options.ranks_per_node)};
   m.wire_bytes = static_cast<double>(
       make_compressor(compressor_in_ring(options.compress))->bytes(gradient_count));
   if (workers.empty() || timed() == 0) return m;

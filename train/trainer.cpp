@@ -364,6 +364,7 @@ Summary train(const Task& task, const TrainOptions& options) {
   run_on_ranks({.app = task.app,
                 .ranks = o.workers + strategy_named(o.algo).servers(o.algo_options),
                 .link = parse_link(o.link),
+                .ranks_per_node = o.ranks_per_node,
                 .stall_timeout_s = o.stall_timeout,
                 .computes_elsewhere = o.device != DeviceKind::cpu,
                 .same = traits_of(task.app, o)},

@@ -129,7 +129,9 @@ bool parse(int argc, char** argv, Options& o) {
   list(add(kCluster, "--slow-link", slow_links, "RANK=SPEED",
            "This rank's node has another link, such as 3=1gbe"),
        "RANK=SPEED");
-  add(kCluster, "--ranks-per-node", s.ranks_per_node, "N", "Ranks that share a node and its link")
+  add(kCluster, "--ranks-per-node", s.ranks_per_node, "N",
+      "Ranks that share a node and its link, counted from rank 0; servers are the last ranks, and "
+      "the last node may have fewer")
       ->transform(whole(1, 1024));
   app.add_flag("--servers-share-nodes", s.servers_share_nodes,
                wrapped("Servers have no nodes of their own: the first is on the first node, and so "

@@ -38,10 +38,10 @@ Clock::duration ask(Transport& transport) {
 Clock::duration clock_offset(Transport& transport) {
   if (transport.rank() == 0) {
     for (int rank = 1; rank < transport.size(); ++rank)
-      if (transport.node(rank) != transport.node(0)) answer(transport, rank);
+      if (transport.machine(rank) != transport.machine(0)) answer(transport, rank);
     return {};
   }
-  return transport.node(transport.rank()) != transport.node(0) ? ask(transport) : Clock::duration{};
+  return transport.machine(transport.rank()) != transport.machine(0) ? ask(transport) : Clock::duration{};
 }
 
 }  // namespace tandem

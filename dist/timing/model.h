@@ -68,6 +68,7 @@ struct ModelInput {
   ComputeCost compute;  // of the slowest worker, which sets the pace
   NetworkCost network;
   double gradient_bytes = 0, wire_bytes = 0;  // n and n_wire
+  int ranks_per_node = 1;                     // if they share NICs, there is no model
   double closed = 0;  // fraction of iterations before the pipeline opens; these are d-sync
 };
 

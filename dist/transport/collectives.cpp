@@ -68,7 +68,7 @@ void start_together(Transport& transport, int ranks) {
   const double last = std::ranges::max(exchange(transport, ranks, now()));
   const double took = std::ranges::max(exchange(transport, ranks, now() - last));
   for (int rank = 1; rank < ranks; ++rank)
-    if (transport.node(rank) != transport.node(0)) return;  // they have no common clock
+    if (transport.machine(rank) != transport.machine(0)) return;  // they have no common clock
   spin_until(Clock::time_point(from_seconds(last + 3 * took)));
 }
 

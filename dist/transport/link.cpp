@@ -13,6 +13,7 @@ namespace {
 struct Announcement {
   Clock::rep arrival;  // when the first frame reaches the receiver's NIC, by rank 0's clock
   std::size_t bytes;
+  std::uint64_t number;  // at the receiver's NIC, if the sender has told it; else 0
 };
 
 constexpr std::size_t kAtWork = 1 << 20;  // bytes added while the NIC sends the next ones
@@ -39,14 +40,20 @@ struct LinkOperation final : Operation {
 
 class Link : public Transport {
  public:
-  Link(std::unique_ptr<Transport> inner, const LinkSpeed& speed)
-      : inner_(std::move(inner)), speed_(speed), to_rank_0_(clock_offset(*inner_)) {
+  Link(std::unique_ptr<Transport> inner, const LinkSpeed& speed, Nics* nics)
+      : inner_(std::move(inner)),
+        speed_(speed),
+        to_rank_0_(clock_offset(*inner_)),
+        own_nic_(speed),
+        nics_(nics),
+        nic_(nics ? nic_of(inner_->rank()) : own_nic_) {
     set_stall_timeout(inner_->stall_timeout());
+    set_ranks_per_node(inner_->ranks_per_node());
   }
 
   int rank() const override { return inner_->rank(); }
   int size() const override { return inner_->size(); }
-  int node(int rank) const override { return inner_->node(rank); }
+  int machine(int rank) const override { return inner_->machine(rank); }
   std::size_t bytes_in_flight() const override {
     return tandem::bytes_in_flight(speed_, inner_->bytes_in_flight());
   }
@@ -67,14 +74,14 @@ class Link : public Transport {
 
   Request begin_send(int to, Tag tag, std::span<const std::byte> bytes,
                      const Storage& owner) override {
-    const auto begin = std::max(Clock::now(), out_free_);
-    out_free_ = begin + passing_time(bytes.size());
-    const auto arrival =
-        begin + passing_time(std::min(bytes.size(), kFrameBytes)) + from_seconds(speed_.latency_s);
-
     auto own = std::make_unique<LinkOperation>(Operation::Kind::send, to, tag, bytes.size(), *this);
-    own->next = out_free_;
-    own->announcement = {(arrival + to_rank_0_).time_since_epoch().count(), bytes.size()};
+    own->announcement = {0, bytes.size(), 0};
+    if (!is_near(to)) {
+      const auto [left, arrival] = nic_.send(bytes.size());
+      own->next = left;
+      own->announcement.arrival = (arrival + to_rank_0_).time_since_epoch().count();
+      if (nics_) own->announcement.number = nic_of(to).expect(arrival, bytes.size());
+    }
     own->announced =
         inner_->send(to, announcement_of(tag), std::as_bytes(std::span(&own->announcement, 1)));
     own->inner = inner_->send(to, tag, bytes, owner);
@@ -120,9 +127,9 @@ class Link : public Transport {
  private:
   using State = LinkOperation::State;
 
-  Clock::duration passing_time(std::size_t bytes) const {
-    return from_seconds(static_cast<double>(bytes) / speed_.bytes_per_s);
-  }
+  Nic& nic_of(int rank) const { return (*nics_)[static_cast<std::size_t>(inner_->node(rank))]; }
+  // Whether a message to or from this rank stays within the node.
+  bool is_near(int rank) const { return nics_ && inner_->node(rank) == inner_->node(this->rank()); }
 
   std::unique_ptr<LinkOperation> begin_receive(int from, Tag tag, std::span<std::byte> bytes) {
     auto own =
@@ -153,23 +160,24 @@ class Link : public Transport {
 
   // Updates the states of all receives to the time `now`.
   void take_in(Clock::time_point now) {
-    arrived_.clear();
     for (LinkOperation* o : receives_) {
       if (o->state == State::expected && inner_->done(o->announced)) {
         o->bytes = o->announcement.bytes;
         o->source = o->announced->source;
+        if (!o->inner) o->inner = inner_->receive(o->source, o->tag, o->memory);
+        if (is_near(o->source)) {
+          o->next = now;
+          o->state = State::taken_in;
+          continue;
+        }
         o->next = Clock::time_point(Clock::duration(o->announcement.arrival)) - to_rank_0_;
         o->state = State::in_transit;
-        if (!o->inner) o->inner = inner_->receive(o->source, o->tag, o->memory);
+        if (!nics_) o->announcement.number = nic_.expect(o->next, o->bytes);
       }
-      if (o->state == State::in_transit && o->next <= now) arrived_.push_back(o);
     }
-    // The NIC receives messages in the order of arrival.
-    std::stable_sort(arrived_.begin(), arrived_.end(),
-                     [](const auto* a, const auto* b) { return a->next < b->next; });
-    for (LinkOperation* o : arrived_) {
-      in_free_ = std::max(in_free_, o->next) + passing_time(o->bytes);
-      o->next = in_free_;
+    for (LinkOperation* o : receives_) {
+      if (o->state != State::in_transit || o->next > now) continue;
+      o->next = nic_.received(o->announcement.number, now);
       o->state = State::taken_in;
     }
     for (LinkOperation* o : receives_) {
@@ -183,13 +191,14 @@ class Link : public Transport {
 
   std::unique_ptr<Transport> inner_;
   LinkSpeed speed_;
-  Clock::duration to_rank_0_;                 // this rank's clock + to_rank_0_ = rank 0's clock
-  Clock::time_point out_free_{}, in_free_{};  // when each direction of the NIC is free again
+  Clock::duration to_rank_0_;  // this rank's clock + to_rank_0_ = rank 0's clock
+  Nic own_nic_;
+  Nics* nics_;  // by node; null: every rank has its own
+  Nic& nic_;
   std::atomic<bool> woken_ = false;
   std::vector<LinkOperation*> receives_;  // receives that are not done, in the order of the calls
 
-  std::vector<Request*> below_;          // temporary, for wait_any_until()
-  std::vector<LinkOperation*> arrived_;  // temporary, for take_in()
+  std::vector<Request*> below_;  // temporary, for wait_any_until()
 };
 
 LinkOperation::~LinkOperation() { link.forget(*this); }
@@ -205,9 +214,10 @@ std::size_t latency_bytes(const LinkSpeed& speed) {
   return static_cast<std::size_t>(speed.bytes_per_s * speed.latency_s) + kFrameBytes;
 }
 
-std::unique_ptr<Transport> slow_down(std::unique_ptr<Transport> transport, const LinkSpeed& speed) {
+std::unique_ptr<Transport> slow_down(std::unique_ptr<Transport> transport, const LinkSpeed& speed,
+                                     Nics* nics) {
   if (!speed.limited()) return transport;
-  return std::make_unique<Link>(std::move(transport), speed);
+  return std::make_unique<Link>(std::move(transport), speed, nics);
 }
 
 }  // namespace tandem

@@ -88,7 +88,7 @@ class MpiTransport : public Transport {
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
-  int node(int rank) const override { return nodes_[static_cast<std::size_t>(rank)]; }
+  int machine(int rank) const override { return nodes_[static_cast<std::size_t>(rank)]; }
   bool on_one_node() const override {
     return std::ranges::all_of(nodes_, [&](int node) { return node == nodes_[0]; });
   }

@@ -54,7 +54,7 @@ class ThreadsTransport : public Transport {
 
   int rank() const override { return rank_; }
   int size() const override { return network_.size(); }
-  int node(int) const override { return 0; }
+  int machine(int) const override { return 0; }
   std::size_t bytes_in_flight() const override { return network_.bytes_in_flight_; }
   bool on_one_node() const override { return true; }
   bool reads_in_place() const override { return true; }

@@ -89,7 +89,12 @@ class Transport {
   virtual int rank() const = 0;
   virtual int size() const = 0;
   // Ranks with the same number share a machine and its clock.
-  virtual int node(int rank) const = 0;
+  virtual int machine(int rank) const = 0;
+  // Ranks with the same number share a node. It is a machine, or so many consecutive ranks that
+  // stand for one; the last node may have fewer.
+  int node(int rank) const { return ranks_per_node_ > 0 ? rank / ranks_per_node_ : machine(rank); }
+  void set_ranks_per_node(int ranks) { ranks_per_node_ = ranks; }
+  int ranks_per_node() const { return ranks_per_node_; }  // 0: nodes are machines
   // How many bytes a sender should have in flight so that the network is never idle; the same on
   // all ranks. The default suffices for 100 Gbit/s and a round trip of half a millisecond.
   virtual std::size_t bytes_in_flight() const { return 8 << 20; }
@@ -183,6 +188,7 @@ class Transport {
 
   bool counts_ = true;
   std::array<std::int64_t, kTags> bytes_sent_{};
+  int ranks_per_node_ = 0;
   double stall_timeout_s_ = 60;
   Clock::duration slice_ = std::chrono::milliseconds(100);
   ThreadPool* helpers_ = nullptr;

@@ -84,6 +84,8 @@ TEST_CASE("command line: contradictory and unknown options are refused") {
   CHECK(refusal({"--workers", "2", "--plan", "plan"}) ==
         "mnist_mlp: --plan has no effect with --algo d-sync\n");
   CHECK(refusal({"--link", "1gbe"}).find("has no effect with --algo single") != std::string::npos);
+  CHECK(refusal({"--ranks-per-node", "2"}) ==
+        "mnist_mlp: --ranks-per-node has no effect with --algo single\n");
   CHECK(refusal({"--workers", "2", "--link", "fast"})
             .starts_with("mnist_mlp: --link: must be none, 1gbe"));  // the option is named once
   CHECK(refusal({"--algo", "gosgd"}) ==
@@ -168,16 +170,17 @@ TEST_CASE("command line: --help explains every option and ends with status 0") {
   const ProgramResult r = run_program("mnist_mlp", {"--help"});
   CHECK(r.status == 0);
   CHECK(r.err.empty());
-  for (const char* option : {"--algo",         "--workers", "--threads",
-                             "--servers",      "--pipe-k",  "--warmup-epochs",
-                             "--compress",     "--link",    "--stall-timeout",
-                             "--trace",        "--batch",   "--epochs",
-                             "--iterations",   "--lr",      "--momentum",
-                             "--weight-decay", "--seed",    "--data",
-                             "--device",       "--metrics", "--summary",
-                             "--save",         "--load",    "--quiet",
-                             "--precision",    "--graphs",  "--deterministic",
-                             "--verify-every", "--period",  "--profile"})
+  for (const char* option : {"--algo",          "--workers", "--threads",
+                             "--servers",       "--pipe-k",  "--warmup-epochs",
+                             "--compress",      "--link",    "--stall-timeout",
+                             "--trace",         "--batch",   "--epochs",
+                             "--iterations",    "--lr",      "--momentum",
+                             "--weight-decay",  "--seed",    "--data",
+                             "--device",        "--metrics", "--summary",
+                             "--save",          "--load",    "--quiet",
+                             "--precision",     "--graphs",  "--deterministic",
+                             "--verify-every",  "--period",  "--profile",
+                             "--ranks-per-node"})
     CHECK(r.out.find(option) != std::string::npos);
 }
 

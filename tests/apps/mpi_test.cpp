@@ -132,6 +132,7 @@ TEST_CASE("mpi: ranks that disagree do not train" * doctest::skip(!kHasMpi)) {
   };
   CHECK(refusal({"--lr", "0.05"}, {"--lr", "0.1"}) == differs("--lr", "0.1", "0.05"));
   CHECK(refusal({"--link", "none"}, {"--link", "1gbe"}) == differs("--link", "1gbe", "none"));
+  CHECK(refusal({"--ranks-per-node", "2"}, {}) == differs("--ranks-per-node", "none", "2"));
   CHECK(refusal({"--compress", "none"}, {"--compress", "quant8"}) ==
         differs("--compress", "quant8", "none"));
   CHECK(refusal({}, {"--algo", "pipe-sgd"}) == differs("--algo", "pipe-sgd", "d-sync"));
@@ -143,6 +144,11 @@ TEST_CASE("mpi: ranks that disagree do not train" * doctest::skip(!kHasMpi)) {
   // What one rank refuses, or does not come to, ends the others, too.
   CHECK(refusal({}, {"--lr", "-1"}).starts_with("mnist_mlp: rank 2: --lr: must be "));
   CHECK(refusal({"--lr", "-1"}, {}).starts_with("mnist_mlp: --lr: must be "));
+  // Only threads share an emulated NIC.
+  const Words shared = {"--link", "1gbe", "--ranks-per-node", "2"};
+  CHECK(refusal(shared, shared) ==
+        "mnist_mlp: --ranks-per-node 2 does not work with --link under mpiexec: processes cannot "
+        "share an emulated network card");
   CHECK(refusal({}, {"--help"}) ==
         "mnist_mlp: rank 2 and rank 0 were not started with the same program and options");
 }

@@ -153,6 +153,7 @@ TrainOptions options_of_plans(const std::string& path) {
   o.batch = 20;
   o.threads = 1;
   o.link = "1gbe";
+  o.ranks_per_node = 1;
   o.plan = path;
   return o;
 }

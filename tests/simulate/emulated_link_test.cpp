@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "base/random.h"
@@ -90,9 +91,11 @@ Done exchange(Transport& transport, const Sendings& all, Clock::duration begin) 
 
 TEST_CASE("network: messages take as long as over an emulated link, to the nanosecond" *
           doctest::skip(!has_virtual_time())) {
-  for (const int ranks : {3, 4})
+  for (const auto& [ranks, ranks_per_node] :
+       {std::pair(3, 1), std::pair(4, 1), std::pair(4, 2), std::pair(5, 2), std::pair(6, 3)})
     for (std::uint64_t seed = 1; seed <= 10; ++seed) {
       CAPTURE(ranks);
+      CAPTURE(ranks_per_node);
       CAPTURE(seed);
       const Sendings all = random_sendings(ranks, seed);
       std::vector<Done> simulated(all.size()), emulated(all.size());
@@ -103,14 +106,19 @@ TEST_CASE("network: messages take as long as over an emulated link, to the nanos
           done[static_cast<std::size_t>(transport.rank())] = exchange(transport, all, begin);
         };
       };
-      run({.ranks = ranks, .link = kLink}, Ranks(all.size(), into(simulated)));
+      run({.ranks = ranks, .link = kLink, .ranks_per_node = ranks_per_node},
+          Ranks(all.size(), into(simulated)));
 
       ThreadsNetwork threads(ranks);
+      Nics nics = nics_of_nodes(ranks, ranks_per_node, kLink);
       in_virtual_time([&] {
         std::vector<Thread> of_ranks;
         for (int rank = 0; rank < ranks; ++rank)
           of_ranks.push_back(start_thread("rank", Work::waits, [&, rank] {
-            const auto transport = slow_down(threads.transport(rank), kLink);
+            auto transport = threads.transport(rank);
+            transport->set_ranks_per_node(ranks_per_node);
+            transport =
+                slow_down(std::move(transport), kLink, ranks_per_node > 1 ? &nics : nullptr);
             into(emulated)(*transport);
           }));
       });

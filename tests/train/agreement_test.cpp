@@ -148,8 +148,9 @@ TEST_CASE("agreement: all options that may not differ are compared, the applicat
   const auto compared = [&](const std::string& name) {
     return std::ranges::find(names, name) != names.end();
   };
-  for (const char* name : {"the program", "--algo", "--workers", "--servers", "--lr", "--seed",
-                           "--compress", "--link", "--batch", "--iterations", "--depth"})
+  for (const char* name :
+       {"the program", "--algo", "--workers", "--servers", "--lr", "--seed", "--compress", "--link",
+        "--ranks-per-node", "--batch", "--iterations", "--depth"})
     CHECK(compared(name));
   for (const char* name :
        {"--threads", "--data", "--load", "--save", "--quiet", "--loader-threads"})

@@ -85,6 +85,7 @@ TEST_CASE("train(): values out of range are refused with the option's name") {
   names("--threads", [](TrainOptions& o) { o.threads = -1; });
   names("--algo", [](TrainOptions& o) { o.algo = "magic"; });
   names("--compress", [](TrainOptions& o) { o.compress = "zip"; });
+  names("--ranks-per-node", [](TrainOptions& o) { o.ranks_per_node = 1025; });
   names("--link", [](TrainOptions& o) { o.link = "fast"; });
   names("--device", [](TrainOptions& o) { o.device = static_cast<DeviceKind>(2); });
   names("--precision", [](TrainOptions& o) { o.precision = static_cast<Precision>(-1); });

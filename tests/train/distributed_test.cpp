@@ -67,11 +67,13 @@ TEST_CASE("distributed: d-sync, ps-sync and pipe-sgd with K=1 give the same bits
     }
 }
 
-TEST_CASE("distributed: a link changes the time and nothing else") {
+TEST_CASE("distributed: a link changes the time and nothing else, shared or not") {
   for (const std::string& algo : distributed_algorithms()) {
     TrainOptions o = short_run(algo, 3, 5);
     const std::string expected = hash(o);
     o.link = "2gbit/100us";
+    CHECK(hash(o) == expected);
+    o.ranks_per_node = 2;
     CHECK(hash(o) == expected);
   }
 }
