@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <utility>
 
 #include "base/error.h"
 #include "dist/ad_psgd/ad_psgd.h"
@@ -13,6 +15,7 @@
 #include "dist/easgd/easgd.h"
 #include "dist/gosgd/gosgd.h"
 #include "dist/local_sgd.h"
+#include "dist/param_server/node_sum.h"
 #include "dist/param_server/ps_sync.h"
 #include "dist/param_server/server.h"
 #include "dist/pipe_sgd/pipe_sgd.h"
@@ -29,10 +32,24 @@ std::unique_ptr<Strategy> make(const StrategyContext& context) {
   return std::make_unique<S>(context);
 }
 
-std::unique_ptr<Server> make_parameter_server(const StrategyContext& c) {
+std::unique_ptr<Server> make_parameter_server(const StrategyContext& c, std::vector<int> peers) {
   return std::make_unique<ParameterServer>(
-      c.communication.transport(), c.workers, static_cast<int>(c.option("--servers")), c.parameters,
-      c.optimizer, c.compressor, c.communication.spans(), push_time(c.options));
+      c.communication.transport(), std::move(peers), static_cast<int>(c.option("--servers")),
+      c.parameters, c.optimizer, c.compressor, c.communication.spans(), push_time(c.options));
+}
+std::unique_ptr<Server> make_parameter_server(const StrategyContext& c) {
+  std::vector<int> workers(static_cast<std::size_t>(c.workers));
+  std::iota(workers.begin(), workers.end(), 0);
+  return make_parameter_server(c, std::move(workers));
+}
+
+std::unique_ptr<Strategy> make_ps_sync(const StrategyContext& context) {
+  return nodes_first(context.options) ? make<NodeSum>(context) : make<PsSync>(context);
+}
+std::unique_ptr<Server> make_ps_sync_server(const StrategyContext& c) {
+  return nodes_first(c.options)
+             ? make_parameter_server(c, node_leaders(c.communication.transport(), c.workers))
+             : make_parameter_server(c);
 }
 
 template <class S>
@@ -145,9 +162,10 @@ double d_sync(const ModelInput& m) { return sync_iteration(m.compute, ring_of(m)
 
 std::optional<double> predict_d_sync(const ModelInput& m) { return d_sync(m); }
 
-// What overlaps with backward depends on the layers, which the input does not have.
+// What overlaps with backward depends on the layers, which the input does not have. Nor does it say
+// who shares a node.
 std::optional<double> predict_ps_sync(const ModelInput& m) {
-  if (push_time(m.options) == PushTime::during_backward) return {};
+  if (push_time(m.options) == PushTime::during_backward || nodes_first(m.options)) return {};
   const auto servers = static_cast<int>(option_value(m.options, "--servers"));
   return sync_iteration(m.compute,
                         server_time(m.network, m.workers, servers, m.gradient_bytes, m.wire_bytes));
@@ -176,10 +194,18 @@ std::vector<StrategyInfo> make_table() {
       {.name = "ps-sync",
        .help = "parameter server",
        .family = Family::synchronous,
-       .make = make<PsSync>,
-       .make_server = make_parameter_server,
+       .make = make_ps_sync,
+       .make_server = make_ps_sync_server,
        .predict = predict_ps_sync,
-       .options = {servers_option(), push_option()},
+       .options = {servers_option(),
+                   push_option(),
+                   {.name = "--aggregate",
+                    .value_name = "servers|nodes-first",
+                    .help = "who adds gradients. servers: the servers alone; nodes-first: the "
+                            "workers of a node (--ranks-per-node) add theirs, and one of them "
+                            "sends the sum",
+                    .most = 1,
+                    .choices = {"servers", "nodes-first"}}},
        .rows = {.label = "PS-Sync", .compressors = {"none"}},
        .no_codecs = kServerAdds},
       {.name = "ps-wfbp",

@@ -18,7 +18,8 @@ namespace tandem {
 // What an algorithm guarantees about the weights.
 enum class Family {
   alone,         // one worker, no communication
-  synchronous,   // the same bits as d-sync, after every iteration and on every worker
+  synchronous,   // the same bits as d-sync, after every iteration and on every worker, unless an
+                 // option changes the order of additions
   delayed,       // updates are late, but the same on all workers
   averaging,     // each worker has its own weights; all take the mean now and then
   asynchronous,  // workers do not wait for each other; the result depends on who is faster
@@ -95,7 +96,8 @@ std::vector<std::string> strategies_with(const std::string& option);
 // Throws UserError for an unknown name, and for options that do not fit the net.
 std::unique_ptr<Strategy> make_strategy(const std::string& name, const StrategyContext& context);
 
-// The predicted seconds per iteration; nothing for an algorithm without a model.
+// The predicted seconds per iteration; nothing for an algorithm without a model, and if ranks share
+// NICs.
 std::optional<double> predicted_iteration(const ModelInput& input);
 
 }  // namespace tandem

@@ -5,6 +5,8 @@
 
 #include "base/error.h"
 #include "dist/codecs/codec_table.h"
+#include "dist/param_server/node_sum.h"
+#include "dist/param_server/shards.h"
 #include "dist/schedule/p3.h"
 #include "dist/strategies.h"
 
@@ -21,6 +23,9 @@ void StrategyInfo::require_possible(int workers, const std::string& compress,
     throw UserError("--algo {} needs at least {} workers, not {}", name, least_workers, workers);
   if (sends_weights && compress != "none")
     throw UserError("--compress {} is for gradients; --algo {} sends weights", compress, name);
+  if (has_option("--aggregate") && nodes_first(given) &&
+      push_time(given) == PushTime::during_backward)
+    throw UserError("--aggregate nodes-first does not work with --push during-backward");
   const auto codec = parse_compression(compress);
   if (!codec) return;
   if (!distributed()) throw UserError("--compress {} has no effect with --algo {}", compress, name);

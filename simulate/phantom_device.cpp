@@ -73,6 +73,9 @@ class WithoutContent : public Compressor {
     work(std::ssize(values), cost_.check);
     return true;
   }
+  void add_values(std::span<const float>, std::span<float> own) const override {
+    work(std::ssize(own), cost_.add);
+  }
   void average(std::span<const float>, std::span<float> own) const override {
     work(std::ssize(own), cost_.add);
   }

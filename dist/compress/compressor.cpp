@@ -25,6 +25,10 @@ void Compressor::copy(std::span<const std::byte> from, std::span<std::byte> to) 
 
 bool Compressor::finite(std::span<const float> values) const { return all_finite(values); }
 
+void Compressor::add_values(std::span<const float> other, std::span<float> own) const {
+  for (std::size_t i = 0; i < own.size(); ++i) own[i] += other[i];
+}
+
 void Compressor::average(std::span<const float> other, std::span<float> own) const {
   for (std::size_t i = 0; i < own.size(); ++i) own[i] = 0.5F * other[i] + 0.5F * own[i];
 }

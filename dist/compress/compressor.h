@@ -48,6 +48,8 @@ class Compressor {
   virtual HugePages memory(std::size_t bytes) const;
   virtual void copy(std::span<const std::byte> from, std::span<std::byte> to) const;
   virtual bool finite(std::span<const float> values) const;
+  // own = own + other.
+  virtual void add_values(std::span<const float> other, std::span<float> own) const;
   // own = (other + own) / 2; the same bits as Backend::weighted_sum() gives.
   virtual void average(std::span<const float> other, std::span<float> own) const;
 };

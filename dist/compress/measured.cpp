@@ -79,6 +79,10 @@ bool MeasuredCompressor::finite(std::span<const float> values) const {
   return finite;
 }
 
+void MeasuredCompressor::add_values(std::span<const float> other, std::span<float> own) const {
+  measure(add_, std::ssize(own), [&] { measured_.add_values(other, own); });
+}
+
 void MeasuredCompressor::average(std::span<const float> other, std::span<float> own) const {
   measure(add_, std::ssize(own), [&] { measured_.average(other, own); });
 }

@@ -22,7 +22,7 @@ struct HostWork {
     double per_element() const { return elements > 0 ? seconds / elements : 0; }
   };
   Total check, compress, decompress;
-  Total add;   // add(), add_packed() and average()
+  Total add;   // add(), add_packed(), add_values() and average()
   Total copy;  // elements that the copied bytes hold
 };
 
@@ -49,6 +49,7 @@ class MeasuredCompressor : public Compressor {
   HugePages memory(std::size_t bytes) const override { return measured_.memory(bytes); }
   void copy(std::span<const std::byte> from, std::span<std::byte> to) const override;
   bool finite(std::span<const float> values) const override;
+  void add_values(std::span<const float> other, std::span<float> own) const override;
   void average(std::span<const float> other, std::span<float> own) const override;
 
  private:

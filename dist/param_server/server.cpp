@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "base/thread_pool.h"
 #include "dist/block.h"
@@ -21,24 +22,24 @@ std::span<T> of(std::span<T> flat, const Segment& segment) {
 
 }  // namespace
 
-ParameterServer::ParameterServer(Transport& transport, int workers, int servers,
+ParameterServer::ParameterServer(Transport& transport, std::vector<int> peers, int servers,
                                  ParameterSet& parameters, Sgd& optimizer,
                                  const Compressor& compressor, Spans& spans, PushTime time)
     : transport_(transport),
-      workers_(workers),
+      peers_(std::move(peers)),
       parameters_(parameters),
       optimizer_(optimizer),
       compressor_(compressor),
       spans_(spans),
       patience_(time == PushTime::during_backward ? Patience::while_others_work
                                                   : Patience::until_timeout),
-      segments_(segments_of_server(parameters.values().count(), servers, transport.rank() - workers,
-                                   time)) {
+      segments_(segments_of_server(parameters.values().count(), servers,
+                                   transport.rank() - (transport.size() - servers), time)) {
   slots_.resize(std::min(kSegmentsAhead, segments_.size()));
   for (Slot& slot : slots_) {
-    slot.gradients.resize(static_cast<std::size_t>(workers));
-    slot.received.resize(static_cast<std::size_t>(workers));
-    slot.answered.resize(static_cast<std::size_t>(workers));
+    slot.gradients.resize(peers_.size());
+    slot.received.resize(peers_.size());
+    slot.answered.resize(peers_.size());
   }
 }
 
@@ -71,14 +72,13 @@ void ParameterServer::wait_for_the_first(Slot& slot) {
 }
 
 void ParameterServer::begin_receive(Slot& slot, const Segment& segment) {
-  for (int worker = 0; worker < workers_; ++worker) {
-    const auto w = static_cast<std::size_t>(worker);
-    slot.gradients[w].resize(compressor_.bytes(segment.count));
-    slot.received[w] = transport_.receive_in_place(worker, Tag::push, slot.gradients[w]);
+  for (std::size_t i = 0; i < peers_.size(); ++i) {
+    slot.gradients[i].resize(compressor_.bytes(segment.count));
+    slot.received[i] = transport_.receive_in_place(peers_[i], Tag::push, slot.gradients[i]);
   }
 }
 
-// Adds block by block in the order of a ring of the workers, with the same compression after every
+// Adds block by block in the order of a ring of the peers, with the same compression after every
 // addition. So the result has the same bits as the ring's.
 void ParameterServer::sum(Slot& slot, const Segment& segment) {
   const Spans::Scope span(spans_, adding(compressor_.lossless()));
@@ -91,7 +91,8 @@ void ParameterServer::sum(Slot& slot, const Segment& segment) {
         std::min(static_cast<std::size_t>(kBlock), values.size() - static_cast<std::size_t>(i)));
     std::array<std::byte, kBlock * sizeof(float)> memory;
     const auto sum = std::span(memory).first(compressor_.bytes(std::ssize(block)));
-    add_in_order(compressor_, gradients, owner((segment.first + i) / kBlock, workers_),
+    add_in_order(compressor_, gradients,
+                 owner((segment.first + i) / kBlock, static_cast<int>(peers_.size())),
                  compressor_.bytes(i), std::ssize(block), sum);
     compressor_.decompress(sum, block);
   };
@@ -106,13 +107,13 @@ void ParameterServer::update(std::int64_t t, const Segment& segment) {
   optimizer_.update_part(t, segment.first, segment.count);
 }
 
-// Sends the weights without copying them. They are not updated again before all workers have them,
-// because a worker pushes its next gradient only after it has all weights.
+// Sends the weights without copying them. They are not updated again before all peers have them,
+// because a peer pushes its next gradient only after it has all weights.
 void ParameterServer::answer(Slot& slot, const Segment& segment) {
   for (Request& answered : slot.answered) transport_.wait(answered);  // of an earlier segment
   const auto weights = std::as_bytes(of(parameters_.values().span<float>(), segment));
-  for (int worker = 0; worker < workers_; ++worker)
-    slot.answered[static_cast<std::size_t>(worker)] = transport_.send(worker, Tag::pull, weights);
+  for (std::size_t i = 0; i < peers_.size(); ++i)
+    slot.answered[i] = transport_.send(peers_[i], Tag::pull, weights);
 }
 
 // Covers all weights and momenta, although the server never reads those in other servers' segments.

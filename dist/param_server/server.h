@@ -18,11 +18,11 @@ namespace tandem {
 
 class ParameterServer : public Server {
  public:
-  // Ranks 0 … workers-1 are workers, and the `servers` ranks after them are servers, including this
-  // one. The arguments must outlive the server.
-  ParameterServer(Transport& transport, int workers, int servers, ParameterSet& parameters,
-                  Sgd& optimizer, const Compressor& compressor, Spans& spans,
-                  PushTime time = PushTime::after_backward);
+  // The last `servers` ranks are servers, including this one. `peers` are the workers that push:
+  // all of them, or one per node (node_sum.h). The arguments must outlive the server.
+  ParameterServer(Transport& transport, std::vector<int> peers, int servers,
+                  ParameterSet& parameters, Sgd& optimizer, const Compressor& compressor,
+                  Spans& spans, PushTime time = PushTime::after_backward);
 
   void serve(std::int64_t first, std::int64_t last) override;
   void visit(State& state) override;
@@ -30,9 +30,9 @@ class ParameterServer : public Server {
  private:
   // The gradients of one segment from all workers, and the answer to them.
   struct Slot {
-    std::vector<std::vector<std::byte>> gradients;  // by worker
-    std::vector<Request> received;                  // by worker
-    std::vector<Request> answered;                  // by worker
+    std::vector<std::vector<std::byte>> gradients;  // by peer
+    std::vector<Request> received;                  // by peer
+    std::vector<Request> answered;                  // by peer
   };
 
   void wait_for_the_first(Slot& slot);
@@ -42,7 +42,7 @@ class ParameterServer : public Server {
   void answer(Slot& slot, const Segment& segment);
 
   Transport& transport_;
-  int workers_;
+  std::vector<int> peers_;
   ParameterSet& parameters_;
   Sgd& optimizer_;
   const Compressor& compressor_;

@@ -172,6 +172,9 @@ TEST_CASE("mpi: when all ranks wait, the stopped one is named, once" * doctest::
   // Workers that wait for a server, which waits for a worker.
   const Words with_server = soon + Words{"--algo", "ps-sync", "--servers", "1"};
   CHECK(silent_rank(disturb_rank_2("link", SIGSTOP, with_server + Words{"--link", "1gbe"})) == '2');
+  // Workers that wait for the leader of their node, which waits for one of them.
+  const Words nodes_first = with_server + Words{"--aggregate", "nodes-first"};
+  CHECK(silent_rank(disturb_rank_2("node", SIGSTOP, nodes_first)) == '2');
 
   // A server waits for as long as workers compute; not for workers that are stopped.
   LongJob job(3, "workers", with_server);

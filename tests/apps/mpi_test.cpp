@@ -87,6 +87,16 @@ TEST_CASE("mpi: processes give the same bits as threads" * doctest::skip(!kHasMp
   CHECK(processes(3, how + Words{"--algo", "pipe-sgd", "--link", "10gbit/20us"}) == pipe);
   const Words local = how + Words{"--algo", "local-sgd", "--period", "3", "--test-every", "2"};
   CHECK(processes(3, local) == threads(local));
+
+  // All processes are on this machine, so they share a node.
+  const Words nodes = how + Words{"--algo", "ps-sync", "--aggregate", "nodes-first"};
+  const std::string one_node = threads(nodes + Words{"--ranks-per-node", "3"});
+  CHECK(one_node != d_sync);
+  CHECK(processes(4, nodes) == one_node);
+  const Words pairs = nodes + Words{"--ranks-per-node", "2"};
+  CHECK(processes(4, pairs) == threads(pairs));
+  CHECK(threads(pairs) != one_node);
+  CHECK(processes(4, nodes + Words{"--ranks-per-node", "1"}) == d_sync);
 }
 
 TEST_CASE("mpi: rank 0 writes a profile of all ranks" * doctest::skip(!kHasMpi)) {

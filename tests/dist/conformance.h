@@ -86,6 +86,8 @@ struct Job {
   std::function<void(Net& net, int rank, std::int64_t t)> meddle = {};
 
   int ranks() const { return workers + algo->servers(options); }
+  // Workers that add their gradients within nodes need nodes with several of them.
+  int ranks_per_node() const { return options.contains("--aggregate") ? 2 : 1; }
   bool asynchronous() const { return algo->family == Family::asynchronous; }
   // Whether two runs have the same bits, also if one is resumed. The first iterations of a run that
   // measures are cut differently from the others, and plans differ.
@@ -239,7 +241,10 @@ inline Weights work(const Job& job, Communication& communication) {
 // What each worker has seen.
 inline std::vector<Weights> run_now(const Job& job) {
   std::vector<Weights> weights(static_cast<std::size_t>(job.workers));
-  const RankOptions options{.app = "test", .ranks = job.ranks(), .link = parse_link(job.link)};
+  const RankOptions options{.app = "test",
+                            .ranks = job.ranks(),
+                            .link = parse_link(job.link),
+                            .ranks_per_node = job.ranks_per_node()};
   run_on_ranks(options, [&](Communication& communication) {
     const int rank = communication.transport().rank();
     if (rank >= job.workers)

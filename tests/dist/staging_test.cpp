@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 
 #include "base/random.h"
 #include "dist/host_staging.h"
@@ -56,8 +57,10 @@ std::vector<float> train(const Run& run, const Compressor& compressor, int worke
     if (rank >= workers) {
       Net net(cpu_device());
       return communication.call([&] {
-        ParameterServer(communication.transport(), workers, run.servers, net.set, net.sgd,
-                        compressor, net.spans)
+        std::vector<int> peers(static_cast<std::size_t>(workers));
+        std::iota(peers.begin(), peers.end(), 0);
+        ParameterServer(communication.transport(), peers, run.servers, net.set, net.sgd, compressor,
+                        net.spans)
             .serve(1, kIterations);
       });
     }

@@ -145,6 +145,10 @@ TEST_CASE("model: each algorithm has its own equation, and some have none") {
   m.options["--pipe-k"] = 1;
   CHECK(predicted("pipe-sgd") == 12);
   for (const char* other : {"single", "unheard-of", ""}) CHECK_FALSE(predicted(other));
+  m.options["--aggregate"] = 1;  // nodes-first
+  CHECK_FALSE(predicted("ps-sync"));
+  m.ranks_per_node = 2;
+  CHECK_FALSE(predicted("d-sync"));
 }
 
 TEST_CASE("spans: cold iterations are recorded but not counted") {

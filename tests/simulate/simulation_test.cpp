@@ -142,6 +142,30 @@ TEST_CASE("simulation: servers share the work" * doctest::skip(!has_virtual_time
   }
 }
 
+TEST_CASE("simulation: if nodes add first, each pushes once" * doctest::skip(!has_virtual_time())) {
+  // The server is alone on its node.
+  Simulation simulation{
+      .algo = "ps-sync", .workers = 8, .link = parse_link("10gbe"), .ranks_per_node = 4};
+  const double gradient = 161 * 158'000 * 4 / 1.25e9;
+  // A node's NIC sends the gradient of one worker after that of another. So the server, which
+  // receives eight gradients, can only answer while it receives the last two.
+  CHECK(iteration(net(), simulation) ==
+        doctest::Approx(kForward + kBackward + (6 + 8) * gradient).epsilon(0.02).scale(0));
+  simulation.options["--aggregate"] = 1;
+  CHECK(iteration(net(), simulation) ==
+        doctest::Approx(kForward + kBackward + 2 * gradient).epsilon(0.02).scale(0));
+  // As many servers as nodes, each on a node of its own, would need one gradient's time. Here they
+  // share a node.
+  simulation.options["--servers"] = 2;
+  CHECK(iteration(net(), simulation) ==
+        doctest::Approx(kForward + kBackward + 2 * gradient).epsilon(0.02).scale(0));
+  for (const char* compress : {"trunc16", "quant8"}) {
+    simulation.compress = compress;  // weights are not compressed
+    CHECK(iteration(net(), simulation) ==
+          doctest::Approx(kForward + kBackward + 2 * gradient).epsilon(0.02).scale(0));
+  }
+}
+
 TEST_CASE("simulation: one rank that stands for all takes the same time" *
           doctest::skip(!has_virtual_time())) {
   // Equal shares of whole blocks for every number of workers below.

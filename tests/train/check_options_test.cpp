@@ -151,6 +151,10 @@ TEST_CASE("train(): contradictory options are refused") {
         "name the one that it has chosen");
   CHECK(with("d-sync", "topk:2", nothing) ==
         "--compress: RATIO of topk:RATIO must be a number above 0 and up to 1, not 2");
+  CHECK(refusal([](TrainOptions& o) {
+          o.algo = "ps-sync";
+          o.algo_options = {{"--aggregate", 1}, {"--push", 1}};
+        }) == "--aggregate nodes-first does not work with --push during-backward");
   CHECK(refusal([](TrainOptions& o) { o.algo_options["--gossip-p"] = 0; }) ==
         "--gossip-p: must be a number from 0.000001 to 1, not 0");
   CHECK(refusal([](TrainOptions& o) { o.algo_options["--topology"] = 3; }) ==

@@ -231,6 +231,28 @@ TEST_CASE("checkpoint: another run is refused with what differs") {
   CHECK(train(task(), weights).test_accuracy > 0.2);
 }
 
+TEST_CASE("checkpoint: workers that add within nodes continue on the same nodes only") {
+  const TemporaryFolder folder;
+  TrainOptions o = options("ps-sync", 3);
+  o.algo_options["--aggregate"] = 1;
+  o.ranks_per_node = 2;
+  const std::string expected = train(task(), o).weights_hash;
+  o.checkpoint = folder / "checkpoints";
+  o.checkpoint_every = 20;
+  CHECK(train(task(), o).weights_hash == expected);
+  o.resume = o.checkpoint;
+  o.checkpoint = "";
+  const Summary resumed = train(task(), o);
+  CHECK(resumed.starts.back() == 20);
+  CHECK(resumed.weights_hash == expected);
+  o.link = "1gbe";
+  CHECK(train(task(), o).weights_hash == expected);
+  o.ranks_per_node = 1;
+  CHECK(refusal(o) ==
+        "the run was saved with its workers on other nodes (worker 1 is now on node 1); "
+        "--aggregate nodes-first needs the same nodes, see --ranks-per-node");
+}
+
 TEST_CASE("checkpoint: metrics of another run are not overwritten") {
   const TemporaryFolder folder;
   TrainOptions o = saving(folder / "checkpoints", "d-sync", 20);
