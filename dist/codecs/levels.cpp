@@ -3,84 +3,85 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstring>
 
 #include "base/error.h"
-#include "dist/block.h"
+#include "dist/codecs/bit_planes.h"
 #include "dist/compress/magnitude.h"
 
 namespace tandem {
 namespace {
 
 constexpr std::size_t kScaleBytes = sizeof(float);
-constexpr std::size_t kGroup = 8;  // elements that are packed together, into `bits` bytes
 
 constexpr int levels_of(int bits) { return (1 << (bits - 1)) - 1; }
 
-// 24 random bits for element i, as a number of [0, 1). (The mixer is Wellons' lowbias32.)
-inline float uniform(std::uint32_t key, std::uint32_t i) {
-  std::uint32_t x = key + i * 0x9e3779b9U;
-  x = (x ^ (x >> 16)) * 0x7feb352dU;
-  x = (x ^ (x >> 15)) * 0x846ca68bU;
-  x ^= x >> 16;
-  return static_cast<float>(static_cast<std::int32_t>(x >> 8)) * 0x1p-24F;
+// Two elements share the bits of a random number, because drawing takes most of the time.
+constexpr std::size_t kHalf = kBlock / 2;
+using RandomBits = std::array<std::uint32_t, kHalf>;
+
+// Independent streams of Marsaglia's xorshift. The mixer of their seeds is Wellons' lowbias32.
+void draw(std::uint64_t key, RandomBits& random) {
+  constexpr std::size_t kStreams = 32;
+  std::array<std::uint32_t, kStreams> states;
+  for (std::size_t k = 0; k < kStreams; ++k) {
+    std::uint32_t x =
+        static_cast<std::uint32_t>(key ^ key >> 32) + static_cast<std::uint32_t>(k) * 0x9e3779b9U;
+    x = (x ^ (x >> 16)) * 0x7feb352dU;
+    x = (x ^ (x >> 15)) * 0x846ca68bU;
+    states[k] = (x ^ (x >> 16)) | 1U;  // a state of 0 would stay 0
+  }
+  for (std::size_t i = 0; i < kHalf; i += kStreams)
+    for (std::size_t k = 0; k < kStreams; ++k) {
+      std::uint32_t x = states[k];
+      x ^= x << 13;
+      x ^= x >> 17;
+      x ^= x << 5;
+      random[i + k] = states[k] = x;
+    }
 }
 
-// The codes of a block, in groups of eight.
-using Codes = std::array<std::uint8_t, kBlock>;
-
-template <int bits>
-void pack(const Codes& codes, std::size_t groups, std::byte* to) {
-  for (std::size_t g = 0; g < groups; ++g) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, codes.data() + g * kGroup, kGroup);
-    if constexpr (bits < 8) {  // moves the codes together: pairs, then pairs of pairs
-      constexpr std::uint64_t kMask = (1ULL << bits) - 1;
-      std::uint64_t packed = 0;
-      for (std::size_t i = 0; i < kGroup; ++i) packed |= (word >> (8 * i) & kMask) << (bits * i);
-      word = packed;
-    }
-    std::memcpy(to + g * bits, &word, bits);
+// Codes of up to half a block. They count levels in 2^16 parts. The sum with one of 2^16 equally
+// likely numbers is rounded down, so the mean is right to half a part.
+template <int bits, int shift>
+void round_at_random(std::span<const float> values, float parts_per_unit,
+                     const std::uint32_t* random, std::uint8_t* __restrict codes) {
+  constexpr float kZero = levels_of(bits) * 0x1p16F + 0.5F;  // rounds to the nearest part
+  constexpr float kMost = 2 * levels_of(bits) * 0x1p16F + 0.5F;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const float size = values[i] * parts_per_unit + kZero;
+    // Cut as an integer, which takes two operations: positive floats have the order of integers.
+    const std::int32_t cut =
+        std::clamp(std::bit_cast<std::int32_t>(size), 0, std::bit_cast<std::int32_t>(kMost));
+    const auto in_parts =
+        static_cast<std::uint32_t>(static_cast<std::int32_t>(std::bit_cast<float>(cut)));
+    codes[i] = static_cast<std::uint8_t>((in_parts + (random[i] >> shift & 0xffffU)) >> 16);
   }
 }
-
-template <int bits>
-void unpack(const std::byte* from, std::size_t groups, Codes& codes) {
-  for (std::size_t g = 0; g < groups; ++g) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, from + g * bits, bits);
-    if constexpr (bits < 8) {
-      constexpr std::uint64_t kMask = (1ULL << bits) - 1;
-      std::uint64_t unpacked = 0;
-      for (std::size_t i = 0; i < kGroup; ++i) unpacked |= (word >> (bits * i) & kMask) << (8 * i);
-      word = unpacked;
-    }
-    std::memcpy(codes.data() + g * kGroup, &word, kGroup);
-  }
-}
-
-std::size_t groups_of(std::size_t count) { return (count + kGroup - 1) / kGroup; }
 
 template <int bits>
 std::size_t encode(std::span<const float> values, std::uint64_t key, float clip, std::byte* to) {
-  constexpr float kSmallest = 1e-35F;  // below this, 1 / scale would overflow
+  constexpr float kSmallest = 1e-31F;  // below this, the parts per unit would overflow
   constexpr int kLevels = levels_of(bits);
   const std::size_t n = values.size();
   float scale =
       std::bit_cast<float>(largest_magnitude_bits(n, [&](std::size_t i) { return values[i]; }));
   if (clip > 0) scale = std::min(scale, clip);
   if (scale < kSmallest) scale = 0;
-  const float inverse = scale > 0 ? kLevels / scale : 0;
   std::memcpy(to, &scale, kScaleBytes);
 
   Codes codes;
-  const auto low = static_cast<std::uint32_t>(key ^ key >> 32);
-  const float* const v = values.data();
-  for (std::size_t i = 0; i < n; ++i) {
-    const float size = std::min(std::abs(v[i]) * inverse, static_cast<float>(kLevels));
-    const int up = static_cast<int>(size + uniform(low, static_cast<std::uint32_t>(i)));
-    const int q = std::min(up, kLevels);  // the addition may round up to the next integer
-    codes[i] = static_cast<std::uint8_t>(kLevels + (v[i] < 0 ? -q : q));
+  if (scale > 0 && std::isfinite(scale)) {
+    RandomBits random;
+    draw(key, random);
+    const std::size_t half = std::min(n, kHalf);
+    const float parts_per_unit = kLevels * 0x1p16F / scale;
+    round_at_random<bits, 0>(values.first(half), parts_per_unit, random.data(), codes.data());
+    round_at_random<bits, 16>(values.subspan(half), parts_per_unit, random.data(),
+                              codes.data() + half);
+  } else {  // zeros, or NaN
+    std::fill_n(codes.begin(), n, static_cast<std::uint8_t>(kLevels));
   }
   const std::size_t groups = groups_of(n);
   std::fill(codes.begin() + static_cast<std::ptrdiff_t>(n),

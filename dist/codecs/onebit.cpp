@@ -3,14 +3,18 @@
 //
 //   q(x) = m₊ if x ≥ 0, else m₋;   residual ← x - q(x).
 //
+// The sign bit decides, which is fast to read. (It takes -0 for a number below 0.)
+//
 // The owner encodes the sum in the same way, with a residual of its own. The paper has two means
 // per column of a weight matrix; here they are per block.
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <numeric>
 
 #include "base/error.h"
+#include "dist/codecs/bit_planes.h"
 #include "dist/codecs/block_codec.h"
 #include "dist/codecs/codec_table.h"
 
@@ -28,9 +32,10 @@ Means means_of(std::span<const float> x) {
   std::array<float, kLanes> positive{}, negative{};
   std::array<std::int32_t, kLanes> below{};
   const auto add = [&](std::size_t k, float v) {
-    positive[k] += std::max(v, 0.0F);
-    negative[k] += std::min(v, 0.0F);
-    below[k] += v < 0 ? 1 : 0;
+    const auto bits = std::bit_cast<std::int32_t>(v), mask = bits >> 31;
+    positive[k] += std::bit_cast<float>(bits & ~mask);
+    negative[k] += std::bit_cast<float>(bits & mask);
+    below[k] -= mask;
   };
   std::size_t i = 0;
   for (; i + kLanes <= x.size(); i += kLanes)
@@ -45,26 +50,21 @@ Means means_of(std::span<const float> x) {
           .negative = many_below > 0 ? sum(negative) / many_below : 0};
 }
 
-std::size_t bytes_of(std::size_t count) { return kMeansBytes + (count + 7) / 8; }
+std::size_t bytes_of(std::size_t count) { return kMeansBytes + groups_of(count); }
 
 // Leaves in x what the encoding leaves out.
 std::size_t encode_bits(std::span<float> x, std::byte* to) {
   const Means means = means_of(x);
   std::memcpy(to, &means, kMeansBytes);
-  std::array<std::uint8_t, kBlock> below;
+  Codes below;
   for (std::size_t i = 0; i < x.size(); ++i) {
-    below[i] = x[i] < 0 ? 1 : 0;
-    x[i] -= x[i] < 0 ? means.negative : means.positive;
+    const auto bits = std::bit_cast<std::int32_t>(x[i]);
+    below[i] = static_cast<std::uint8_t>(static_cast<std::uint32_t>(bits) >> 31);
+    x[i] -= bits < 0 ? means.negative : means.positive;
   }
   std::fill(below.begin() + static_cast<std::ptrdiff_t>(x.size()), below.end(), std::uint8_t{0});
-  const std::size_t bytes = (x.size() + 7) / 8;
-  for (std::size_t byte = 0; byte < bytes; ++byte) {
-    std::uint64_t eight = 0;  // one byte per element, 0 or 1
-    std::memcpy(&eight, below.data() + 8 * byte, 8);
-    // The product moves bit 8·i to bit 56 + i.
-    to[kMeansBytes + byte] = static_cast<std::byte>(eight * 0x0102040810204080ULL >> 56);
-  }
-  return kMeansBytes + bytes;
+  pack<1>(below, groups_of(x.size()), to + kMeansBytes);
+  return bytes_of(x.size());
 }
 
 // Calls f(i, the value of element i).
@@ -74,9 +74,10 @@ std::size_t decode_bits(std::span<const std::byte> from, std::size_t count, F&& 
   require(from.size() >= bytes, "an encoded block has {} bytes instead of {}", from.size(), bytes);
   Means means;
   std::memcpy(&means, from.data(), kMeansBytes);
-  const std::byte* const bits = from.data() + kMeansBytes;
-  for (std::size_t i = 0; i < count; ++i)
-    f(i, (static_cast<unsigned>(bits[i / 8]) >> i % 8 & 1U) != 0 ? means.negative : means.positive);
+  Codes below;
+  unpack<1>(from.data() + kMeansBytes, groups_of(count), below);
+  const float negative = means.negative, positive = means.positive;
+  for (std::size_t i = 0; i < count; ++i) f(i, below[i] != 0 ? negative : positive);
   return bytes;
 }
 

@@ -229,6 +229,37 @@ TEST_CASE("codecs: QSGD and TernGrad without clipping are right in the mean") {
   }
 }
 
+TEST_CASE("codecs: levels are kept as they are, by every width and in blocks of any length") {
+  Random random(6);
+  for (int bits = 2; bits <= 8; ++bits)
+    for (const std::size_t n : {1, 7, 8, 9, 100, 1023, 1025, 2047, 2048}) {
+      CAPTURE(bits);
+      CAPTURE(n);
+      const int levels = (1 << (bits - 1)) - 1;
+      std::vector<float> values(n), decoded(n, 1);
+      for (float& v : values)
+        v = static_cast<float>(random.below(static_cast<std::uint64_t>(2 * levels + 1))) -
+            static_cast<float>(levels);
+      values[n / 2] = static_cast<float>(-levels);
+      std::vector<std::byte> bytes(level_bytes(bits, static_cast<std::int64_t>(n)));
+      CHECK(encode_levels(bits, values, random.key(), 0, bytes.data()) == bytes.size());
+      CHECK(decode_levels(bits, bytes, decoded) == bytes.size());
+      CHECK(decoded == values);
+    }
+}
+
+TEST_CASE("codecs: a block with NaN or infinity is decoded as NaN") {
+  for (const float wrong :
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    std::vector<float> values(100, 1), decoded(100);
+    values[50] = wrong;
+    std::vector<std::byte> bytes(level_bytes(4, 100));
+    encode_levels(4, values, 1, 0, bytes.data());
+    decode_levels(4, bytes, decoded);
+    CHECK(std::ranges::all_of(decoded, [](float v) { return std::isnan(v); }));
+  }
+}
+
 TEST_CASE("codecs: TernGrad cuts magnitudes above a number of standard deviations") {
   const Net net;
   std::vector<float> values(static_cast<std::size_t>(kBlock), 1);
