@@ -13,6 +13,7 @@
 // that of the iteration before: so a block can be sent before the rest of its tensor is there, and
 // the result does not depend on how the gradient is cut. The first iteration sends everything.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -67,9 +68,9 @@ class Dgc : public BlockCodec {
  private:
   struct Weight {  // a trained tensor
     std::int64_t first, end;
-    bool whole;                 // all of it is sent
-    std::int64_t stride;        // the distance of elements in the sample
-    std::vector<float> sample;  // of |v| in this iteration, before anything is sent
+    bool whole;                         // all of it is sent
+    std::int64_t stride;                // the distance of elements in the sample
+    std::vector<std::uint32_t> sample;  // of |v| in this iteration, before anything is sent
   };
 
   double ratio(std::int64_t iteration) const;
@@ -118,12 +119,13 @@ double Dgc::ratio(std::int64_t iteration) const {
 // Makes the thresholds of the next iteration.
 void Dgc::end_iteration(std::int64_t next) {
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
-    std::vector<float>& sample = tensors_[i].sample;
+    std::vector<std::uint32_t>& sample = tensors_[i].sample;
     if (sample.empty()) continue;
     const auto wanted = std::llround(ratio(next) * static_cast<double>(sample.size()));
     const auto nth = sample.begin() + std::max<std::int64_t>(wanted, 1) - 1;
     std::ranges::nth_element(sample, nth, std::greater<>());
-    thresholds_[i] = std::max(*nth, std::numeric_limits<float>::min());  // zeros are not sent
+    thresholds_[i] = std::bit_cast<float>(
+        std::max(*nth, magnitude(std::numeric_limits<float>::min())));  // zeros are not sent
     sample.clear();
   }
 }
@@ -158,21 +160,19 @@ std::size_t Dgc::encode(std::int64_t block, std::span<const float> values, std::
     }
 
   chosen_.count = 0;
-  for_each_tensor(block, std::ssize(values),
-                  [&](std::size_t number, std::size_t first, std::size_t last) {
-                    Weight& tensor = tensors_[number];
-                    if (!tensor.whole) {
-                      const auto stride = static_cast<std::size_t>(tensor.stride);
-                      for (std::size_t i = first + (stride - (at + first) % stride) % stride;
-                           i < last; i += stride)
-                        tensor.sample.push_back(std::abs(v[i]));
-                    }
-                    const float least = tensor.whole ? 0 : static_cast<float>(thresholds_[number]);
-                    for (std::size_t i = first; i < last; ++i) {
-                      chosen_.places[chosen_.count] = static_cast<std::uint16_t>(i);
-                      chosen_.count += std::abs(v[i]) >= least ? 1 : 0;
-                    }
-                  });
+  for_each_tensor(
+      block, std::ssize(values), [&](std::size_t number, std::size_t first, std::size_t last) {
+        Weight& tensor = tensors_[number];
+        if (!tensor.whole) {
+          const auto stride = static_cast<std::size_t>(tensor.stride);
+          for (std::size_t i = first + (stride - (at + first) % stride) % stride; i < last;
+               i += stride)
+            tensor.sample.push_back(magnitude(v[i]));
+        }
+        const std::uint32_t least =
+            tensor.whole ? 0 : magnitude(static_cast<float>(thresholds_[number]));
+        chosen_.add_where(first, last, [&](std::size_t i) { return magnitude(v[i]) >= least; });
+      });
   const bool all = better_whole(chosen_.count, n);
   const std::size_t bytes = all ? encode_whole({v, n}, to) : encode_chosen({v, n}, chosen_, to);
 

@@ -1,8 +1,8 @@
 #include "dist/codecs/sparse.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
+#include <numeric>
 
 #include "base/error.h"
 
@@ -52,7 +52,65 @@ std::size_t encode_whole(std::span<const float> values, std::byte* to) {
   return sizeof kWhole + values.size_bytes();
 }
 
-// Searches the bits of the threshold. Counting is fast, because it has no branches.
+namespace {
+
+// How many keys reach `least`. It has no branches, so it is fast.
+template <class Key>
+std::size_t count_from(std::span<const Key> keys, Key least) {
+  constexpr std::size_t kLanes = 32;  // independent sums
+  std::array<Key, kLanes> counts{};
+  const auto count = [&](std::size_t k, Key key) {
+    counts[k] = static_cast<Key>(counts[k] + (key >= least ? 1 : 0));
+  };
+  std::size_t i = 0;
+  for (; i + kLanes <= keys.size(); i += kLanes)
+    for (std::size_t k = 0; k < kLanes; ++k) count(k, keys[i + k]);
+  for (; i < keys.size(); ++i) count(i % kLanes, keys[i]);
+  return std::accumulate(counts.begin(), counts.end(), std::size_t{0});
+}
+
+// A number that k keys reach or, if there is none, the largest that more than k reach. At least k
+// reach `low`, and fewer reach `high`.
+template <class Key>
+std::uint32_t threshold(std::span<const Key> keys, std::size_t k, std::uint32_t low,
+                        std::uint32_t high) {
+  while (high - low > 1) {
+    const std::uint32_t middle = low + (high - low) / 2;
+    const std::size_t count = count_from(keys, static_cast<Key>(middle));
+    if (count == k) return middle;
+    (count > k ? low : high) = middle;
+  }
+  return low;
+}
+
+// The upper 16 of a magnitude's 31 bits.
+constexpr int kKeyShift = 15;
+using Key = std::uint16_t;
+
+// At least k keys reach this number, and not many more.
+std::uint32_t lower_bound_of(std::span<const Key> keys, std::size_t k) {
+  // The largest of every 256th key. If k of them reach a number, then k keys reach it.
+  constexpr std::size_t kMaxima = 256, kMostOfThem = 224;
+  std::array<Key, kMaxima> maxima{};
+  for (std::size_t i = 0; i < keys.size(); i += kMaxima) {
+    const std::size_t n = std::min(kMaxima, keys.size() - i);
+    for (std::size_t j = 0; j < n; ++j) {
+      const Key key = keys[i + j], before = maxima[j];
+      maxima[j] = before < key ? key : before;
+    }
+  }
+  Key least = maxima[0], most = 0;
+  for (const Key key : maxima) {
+    least = key < least ? key : least;
+    most = key < most ? most : key;
+  }
+  if (keys.size() < kMaxima || k > kMostOfThem) return threshold(keys, k, 0, most + 1U);
+  return threshold(std::span<const Key>(maxima), k, least, most + 1U);
+}
+
+}  // namespace
+
+// Finds few candidates by their keys, and then the largest of these.
 void choose_largest(std::span<const float> values, std::size_t k, Chosen& chosen) {
   const std::size_t n = values.size();
   chosen.count = 0;
@@ -60,35 +118,29 @@ void choose_largest(std::span<const float> values, std::size_t k, Chosen& chosen
     for (std::size_t i = 0; i < n; ++i) chosen.add(i);
     return;
   }
-  std::array<std::int32_t, kBlock> sizes;  // magnitudes as integers have the order of the floats
-  std::int32_t largest = 0;
-  for (std::size_t i = 0; i < n; ++i) {
-    sizes[i] = std::bit_cast<std::int32_t>(values[i]) & 0x7fffffff;
+  std::array<Key, kBlock> keys;
+  for (std::size_t i = 0; i < n; ++i) keys[i] = static_cast<Key>(magnitude(values[i]) >> kKeyShift);
+  const std::uint32_t low = lower_bound_of(std::span(keys).first(n), k);
+  const auto least = static_cast<Key>(low);
+  chosen.add_where(0, n, [&](std::size_t i) { return keys[i] >= least; });
+  if (chosen.count == k) return;
+
+  std::array<std::uint32_t, kBlock> sizes;
+  std::uint32_t largest = 0;
+  for (std::size_t i = 0; i < chosen.count; ++i) {
+    sizes[i] = magnitude(values[chosen.places[i]]);
     largest = std::max(largest, sizes[i]);
   }
-  const auto at_least = [&](std::int32_t threshold) {
-    std::int32_t count = 0;
-    for (std::size_t i = 0; i < n; ++i) count += sizes[i] >= threshold ? 1 : 0;
-    return static_cast<std::size_t>(count);
-  };
-  // At least k elements reach `low`; fewer reach `high`.
-  std::int32_t low = 0, high = largest + 1;
-  std::size_t reach = n;
-  while (reach != k && high - low > 1) {
-    const std::int32_t middle = low + (high - low) / 2;
-    const std::size_t count = at_least(middle);
-    (count >= k ? low : high) = middle;
-    if (count >= k) reach = count;
-  }
-  // Of elements that are just `low`, the first ones.
-  std::size_t of_low = reach == k ? n : k - at_least(low + 1);
-  for (std::size_t i = 0; i < n; ++i) {
-    if (sizes[i] < low) continue;
-    if (sizes[i] == low) {
-      if (of_low == 0) continue;
-      --of_low;
-    }
-    chosen.add(i);
+  const auto candidates = std::span<const std::uint32_t>(sizes).first(chosen.count);
+  const std::uint32_t last = threshold(candidates, k, low << kKeyShift, largest + 1);
+  const std::size_t above = count_from(candidates, last + 1);
+  // Of elements that are just `last`, the first ones.
+  std::size_t of_last = k - above;
+  chosen.count = 0;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    const bool is_last = candidates[i] == last && of_last > 0;
+    of_last -= is_last ? 1 : 0;
+    chosen.add_if(candidates[i] > last || is_last, chosen.places[i]);
   }
 }
 
@@ -109,10 +161,7 @@ std::size_t encode_chosen(std::span<const float> values, const Chosen& chosen, s
 
 std::size_t encode_sparse(std::span<const float> values, std::byte* to) {
   Chosen chosen;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    chosen.places[chosen.count] = static_cast<std::uint16_t>(i);
-    chosen.count += values[i] != 0 ? 1 : 0;
-  }
+  chosen.add_where(0, values.size(), [&](std::size_t i) { return values[i] != 0; });
   return better_whole(chosen.count, values.size()) ? encode_whole(values, to)
                                                    : encode_chosen(values, chosen, to);
 }

@@ -4,8 +4,10 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 #include "dist/block.h"
@@ -17,11 +19,23 @@ struct Chosen {
   std::array<std::uint16_t, kBlock> places;
   std::size_t count = 0;
 
-  void add(std::size_t place) { places[count++] = static_cast<std::uint16_t>(place); }
+  void add(std::size_t place) { add_if(true, place); }
+  void add_if(bool wanted, std::size_t place) {  // without a branch
+    places[count] = static_cast<std::uint16_t>(place);
+    count += wanted ? 1 : 0;
+  }
+  // Adds the places from `first` up to `end` for which wanted(place).
+  template <class F>
+  void add_where(std::size_t first, std::size_t end, F&& wanted);
   std::span<const std::uint16_t> all() const { return std::span(places).first(count); }
 };
 
-// The k elements of largest magnitude; of equal ones, the first.
+// As integers, magnitudes have the order of the floats. NaN is larger than all numbers.
+inline std::uint32_t magnitude(float value) {
+  return std::bit_cast<std::uint32_t>(value) & 0x7fffffffU;
+}
+
+// The k > 0 elements of largest magnitude; of equal ones, the first.
 void choose_largest(std::span<const float> values, std::size_t k, Chosen& chosen);
 
 // Whether a block of `count` elements takes fewer bytes if all its values are sent.
@@ -37,5 +51,21 @@ std::size_t decode_sparse(std::span<const std::byte> from, std::span<float> valu
 
 // The largest size of a block of `count` elements, of which at most `chosen` are sent.
 std::size_t most_sparse_bytes(std::int64_t count, std::int64_t chosen);
+
+// Most places are not wanted, so this looks at eight at once.
+template <class F>
+void Chosen::add_where(std::size_t first, std::size_t end, F&& wanted) {
+  constexpr std::size_t kGroup = 8;
+  std::array<std::uint8_t, kBlock> flags;
+  for (std::size_t i = first; i < end; ++i) flags[i] = wanted(i) ? 1 : 0;
+  std::size_t i = first;
+  for (; i + kGroup <= end; i += kGroup) {
+    std::uint64_t group = 0;
+    std::memcpy(&group, flags.data() + i, kGroup);
+    if (group == 0) continue;
+    for (std::size_t k = i; k < i + kGroup; ++k) add_if(flags[k] != 0, k);
+  }
+  for (; i < end; ++i) add_if(flags[i] != 0, i);
+}
 
 }  // namespace tandem
