@@ -3,9 +3,9 @@
 
 #include <CLI/CLI.hpp>
 #include <cstring>
+#include <ctime>
 #include <functional>
 
-#include "base/clock.h"
 #include "base/random.h"
 #include "base/statistics.h"
 #include "dist/codecs/block_codec.h"
@@ -33,16 +33,16 @@ struct Buffers {
   std::vector<std::byte> packed, received;
 };
 
-// The median time of each function in seconds. They take turns, so that a noisy machine disturbs
-// all equally.
+// The median time of each function in seconds of the processor, so that other programs do not
+// count. The functions take turns, so that a noisy machine disturbs all equally.
 std::vector<double> medians(const std::vector<std::function<void()>>& functions) {
   constexpr int kRounds = 41;
   std::vector<std::vector<double>> seconds(functions.size());
   for (int round = 0; round < kRounds; ++round)
     for (std::size_t i = 0; i < functions.size(); ++i) {
-      const auto begin = Clock::now();
+      const std::clock_t begin = std::clock();
       functions[i]();
-      seconds[i].push_back(seconds_between(begin, Clock::now()));
+      seconds[i].push_back(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC);
     }
   std::vector<double> result;
   for (auto& times : seconds) result.push_back(quantile(times, 0.5));
