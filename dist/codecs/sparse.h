@@ -52,19 +52,23 @@ std::size_t decode_sparse(std::span<const std::byte> from, std::span<float> valu
 // The largest size of a block of `count` elements, of which at most `chosen` are sent.
 std::size_t most_sparse_bytes(std::int64_t count, std::int64_t chosen);
 
-// Most places are not wanted, so this looks at eight at once.
+// Most places are not wanted. So this looks for groups of eight that have some, and then into them,
+// both without branches, which would be hard to predict.
 template <class F>
 void Chosen::add_where(std::size_t first, std::size_t end, F&& wanted) {
   constexpr std::size_t kGroup = 8;
   std::array<std::uint8_t, kBlock> flags;
   for (std::size_t i = first; i < end; ++i) flags[i] = wanted(i) ? 1 : 0;
-  std::size_t i = first;
+  std::array<std::uint16_t, kBlock / kGroup> groups;
+  std::size_t found = 0, i = first;
   for (; i + kGroup <= end; i += kGroup) {
     std::uint64_t group = 0;
     std::memcpy(&group, flags.data() + i, kGroup);
-    if (group == 0) continue;
-    for (std::size_t k = i; k < i + kGroup; ++k) add_if(flags[k] != 0, k);
+    groups[found] = static_cast<std::uint16_t>(i);
+    found += group != 0 ? 1 : 0;
   }
+  for (std::size_t g = 0; g < found; ++g)
+    for (std::size_t k = 0; k < kGroup; ++k) add_if(flags[groups[g] + k] != 0, groups[g] + k);
   for (; i < end; ++i) add_if(flags[i] != 0, i);
 }
 
