@@ -10,15 +10,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "base/random.h"
 #include "dist/codecs/codec_table.h"
+#include "dist/codecs/thin_matrix.h"
 
 namespace tandem {
 namespace {
@@ -28,6 +29,8 @@ struct Rows {
   std::size_t parameter;  // which
   std::int64_t first;     // element, in the range
   std::int64_t rows, columns;
+
+  MatrixSize size() const { return {.rows = rows, .columns = columns}; }
 };
 
 class PowerSgd : public Codec {
@@ -93,67 +96,6 @@ class PowerSum : public AllReduce {
   std::vector<float> second_;  // all Q
   std::unique_ptr<AllReduce> sum_first_, sum_second_;
 };
-
-// ---- arithmetic. Thin matrices are stored column by column.
-
-float dot(const float* a, const float* b, std::int64_t n) {
-  constexpr std::int64_t kLanes = 16;  // independent sums
-  float sums[kLanes] = {};
-  std::int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes)
-    for (std::int64_t k = 0; k < kLanes; ++k) sums[k] += a[i + k] * b[i + k];
-  float sum = 0;
-  for (; i < n; ++i) sum += a[i] * b[i];
-  for (const float s : sums) sum += s;
-  return sum;
-}
-
-void add_multiple(float factor, const float* from, std::int64_t n, float* to) {
-  for (std::int64_t i = 0; i < n; ++i) to[i] += factor * from[i];
-}
-
-// p = m·q
-void times(const float* m, const Rows& r, int rank, std::span<const float> q, std::span<float> p) {
-  for (std::int64_t row = 0; row < r.rows; ++row)
-    for (int k = 0; k < rank; ++k)
-      p[static_cast<std::size_t>(k * r.rows + row)] =
-          dot(m + row * r.columns, q.data() + k * r.columns, r.columns);
-}
-
-// q = mᵀ·p
-void transposed_times(const float* m, const Rows& r, int rank, std::span<const float> p,
-                      std::span<float> q) {
-  std::ranges::fill(q, 0.0F);
-  for (std::int64_t row = 0; row < r.rows; ++row)
-    for (int k = 0; k < rank; ++k)
-      add_multiple(p[static_cast<std::size_t>(k * r.rows + row)], m + row * r.columns, r.columns,
-                   q.data() + k * r.columns);
-}
-
-// m += sign · p·qᵀ
-void add_product(float sign, const Rows& r, int rank, std::span<const float> p,
-                 std::span<const float> q, float* m) {
-  for (std::int64_t row = 0; row < r.rows; ++row)
-    for (int k = 0; k < rank; ++k)
-      add_multiple(sign * p[static_cast<std::size_t>(k * r.rows + row)], q.data() + k * r.columns,
-                   r.columns, m + row * r.columns);
-}
-
-// Gram-Schmidt. A column that depends on those before it becomes zero.
-void orthogonalise(std::span<float> p, std::int64_t rows, int rank) {
-  for (int k = 0; k < rank; ++k) {
-    float* const column = p.data() + k * rows;
-    const float before = std::sqrt(dot(column, column, rows));
-    for (int pass = 0; pass < 2; ++pass)  // once more, because the first leaves rounding errors
-      for (int j = 0; j < k; ++j) {
-        const float* const other = p.data() + j * rows;
-        add_multiple(-dot(other, column, rows), other, rows, column);
-      }
-    const float norm = std::sqrt(dot(column, column, rows));
-    const float factor = norm > 1e-6F * before && norm > 0 ? 1 / norm : 0;
-    for (std::int64_t i = 0; i < rows; ++i) column[i] *= factor;
-  }
-}
 
 // ---- the codec
 
@@ -277,16 +219,16 @@ void PowerSum::run(Staging& staging) {
     const Spans::Scope span(group_.spans, SpanKind::compress);
     for (std::size_t i = 0; i < rows_.size(); ++i) {
       const Rows& r = rows_[i];
-      if (!residual.empty())
-        add_multiple(1, residual.data() + r.first, r.rows * r.columns, values.data() + r.first);
-      times(values.data() + r.first, r, rank, codec_.q_of(r, range_), p_of(i));
+      add_and_multiply(r.size(), rank, residual.empty() ? nullptr : residual.data() + r.first,
+                       values.data() + r.first, codec_.q_of(r, range_).data(), p_of(i).data());
     }
     auto to = first_.begin() + plain_at;
     // A part that is plain now may have been encoded before, when messages were cut differently.
     for_each_plain([&](std::int64_t first, std::int64_t count) {
       if (!residual.empty()) {
-        add_multiple(1, residual.data() + first, count, values.data() + first);
-        std::fill_n(residual.begin() + first, count, 0.0F);
+        for (std::int64_t i = first; i < first + count; ++i)
+          values[static_cast<std::size_t>(i)] +=
+              std::exchange(residual[static_cast<std::size_t>(i)], 0.0F);
       }
       to = std::copy_n(values.begin() + first, count, to);
     });
@@ -296,20 +238,19 @@ void PowerSum::run(Staging& staging) {
     const Spans::Scope span(group_.spans, SpanKind::compress);
     for (std::size_t i = 0; i < rows_.size(); ++i) {
       const Rows& r = rows_[i];
-      float* const m = values.data() + r.first;
-      orthogonalise(p_of(i), r.rows, rank);
-      transposed_times(m, r, rank, p_of(i), new_q_of(i));
-      if (residual.empty()) continue;
-      add_product(-1, r, rank, p_of(i), new_q_of(i), m);
-      std::copy_n(m, r.rows * r.columns, residual.data() + r.first);
+      const float* const m = values.data() + r.first;
+      float* const p = p_of(i).data();
+      float* const q = new_q_of(i).data();
+      orthogonalise(r.rows, rank, p);
+      multiply_transposed(r.size(), rank, m, p, q);
+      if (!residual.empty()) subtract_product(r.size(), rank, m, p, q, residual.data() + r.first);
     }
   }
   if (sum_second_) sum_second_->sum(second_);
   const Spans::Scope span(group_.spans, SpanKind::compress);
   for (std::size_t i = 0; i < rows_.size(); ++i) {
     const Rows& r = rows_[i];
-    std::fill_n(values.begin() + r.first, r.rows * r.columns, 0.0F);
-    add_product(1, r, rank, p_of(i), new_q_of(i), values.data() + r.first);
+    multiply_thin(r.size(), rank, p_of(i).data(), new_q_of(i).data(), values.data() + r.first);
     // A column of zeros would stay zero for ever, so the one before it is used again.
     for (int k = 0; k < rank; ++k) {
       const auto column = new_q_of(i).subspan(static_cast<std::size_t>(k * r.columns),
