@@ -301,6 +301,22 @@ TEST_CASE("codecs: the largest elements are chosen; of equal ones, the first") {
       }
 }
 
+TEST_CASE("codecs: top-k and DGC send NaN at once, so that it is noticed, and forget it") {
+  const Net net;
+  for (const char* text : {"topk:0.01", "dgc:0.01"}) {
+    CAPTURE(text);
+    const auto made = codec(text, {.parameters = net.set, .momentum = 0.9});
+    for (std::int64_t t = 1; t <= 6; ++t) {
+      auto gradient = whole_numbers(net, static_cast<std::uint64_t>(t));
+      const auto wrong = static_cast<std::size_t>(net.b.offset + 10);
+      if (t == 4) gradient[wrong] = std::numeric_limits<float>::quiet_NaN();
+      const auto now = sent(*made->blocks(), t, gradient);
+      CHECK(std::isnan(now[wrong]) == (t == 4));
+      CHECK(std::ranges::count_if(now, [](float v) { return std::isnan(v); }) == (t == 4 ? 1 : 0));
+    }
+  }
+}
+
 TEST_CASE("codecs: sparse blocks are decoded as they were, whole if that is shorter") {
   std::vector<float> values(2048), decoded(2048);
   std::vector<std::byte> bytes(most_sparse_bytes(2048, 2048));
