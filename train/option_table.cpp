@@ -51,10 +51,20 @@ Rule duration_rule() {
           }};
 }
 
-// What is wrong with it is said by parse_compression(), in check_options().
+// Empty if the text names a compression, or a list to choose from.
+std::string wrong_compression(const std::string& text) {
+  try {
+    if (compressions_to_try(text).empty()) parse_compression(text);
+    return "";
+  } catch (const UserError& e) {
+    return e.what();
+  }
+}
+
 Rule compression() {
-  return {fmt::format("one of {}", fmt::join(compression_forms(), ", ")),
-          [](std::string&) { return true; }};
+  return {.must_be = "",
+          .holds = [](std::string& text) { return wrong_compression(text).empty(); },
+          .what_is_wrong = wrong_compression};
 }
 
 Rule link() {

@@ -25,6 +25,7 @@ Rule number_rule(const std::string& must_be, const std::function<bool(T)>& holds
 
 std::string Rule::complaint(std::string& text) const {
   if (holds(text)) return "";
+  if (what_is_wrong) return what_is_wrong(text);
   return fmt::format("must be {}, not {}", must_be, text.empty() ? "empty" : text);
 }
 

@@ -13,8 +13,10 @@ struct Rule {
   std::string must_be;  // "a whole number from 1 to 64"
   // Whether the text obeys the rule. Replaces a number by its plain decimal form: 010 is ten.
   std::function<bool(std::string& text)> holds;
+  // Says what is wrong with a text, instead of what it must be; may be null.
+  std::function<std::string(const std::string& text)> what_is_wrong = {};
 
-  // "must be …, not …"; empty if the text obeys the rule.
+  // What is wrong, or "must be …, not …"; empty if the text obeys the rule.
   std::string complaint(std::string& text) const;
 };
 

@@ -127,28 +127,28 @@ std::optional<CodecChoice> parse_compression(const std::string& text) {
     std::vector<std::string> names = compressor_names();
     for (const CodecInfo& c : all_codecs()) names.push_back(c.name);
     const std::string nearest = nearest_word(words[0], names);
-    throw UserError("--compress: must be one of {}, not {}{}", fmt::join(compression_forms(), ", "),
-                    text, nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest));
+    throw UserError("must be one of {}, not {}{}", fmt::join(compression_forms(), ", "),
+                    text.empty() ? "empty" : text,
+                    nearest.empty() ? "" : fmt::format(" (did you mean {}?)", nearest));
   }
   const std::size_t most_words = codec->value_name.empty() ? 1 : codec->second_name.empty() ? 2 : 3;
-  if (words.size() > most_words)
-    throw UserError("--compress: must be written {}, not {}", codec->form, text);
+  if (words.size() > most_words) throw UserError("must be written {}, not {}", codec->form, text);
   CodecChoice choice{
       .info = &*codec, .value = codec->by_default.value_or(0), .second = codec->second_default};
   if (words.size() > 1) {
     const auto value = number_of(words[1]);
     if (!value || !allowed(*codec, *value))
-      throw UserError("--compress: {} of {} must be {}, not {}", codec->value_name, codec->form,
+      throw UserError("{} of {} must be {}, not {}", codec->value_name, codec->form,
                       range_of(*codec), words[1]);
     choice.value = *value;
   } else if (!codec->value_name.empty() && !codec->by_default) {
-    throw UserError("--compress: {} needs a number; it is written {}", text, codec->form);
+    throw UserError("{} needs a number; it is written {}", text, codec->form);
   }
   if (words.size() > 2) {
     const auto second = number_of(words[2]);
     if (!second || *second < 0)
-      throw UserError("--compress: {} of {} must be a number of 0 or more, not {}",
-                      codec->second_name, codec->form, words[2]);
+      throw UserError("{} of {} must be a number of 0 or more, not {}", codec->second_name,
+                      codec->form, words[2]);
     choice.second = *second;
   }
   return choice;
