@@ -110,7 +110,7 @@ TEST_CASE("speedup program: compares synchronous and asynchronous algorithms in 
     CHECK(cell.seconds_to(results.target_accuracy).has_value());
     const bool asynchronous = tandem::strategy_named(cell.algo).asynchronous();
     CHECK(cell.predicted_ms.has_value() == !asynchronous);
-    CHECK(cell.timeline.size() > 10);
+    CHECK(!cell.timeline.empty());
     // What was finished before was not run again.
     if (const tandem::Cell* earlier = before.beside(cell, cell.name))
       CHECK(earlier->repeats_ms == cell.repeats_ms);
