@@ -181,11 +181,25 @@ std::optional<double> predict_local_sgd(const ModelInput& m) {
   return sync_iteration(m.compute, ring_of(m) / period);
 }
 
-// ---- the table
+// ---- why some algorithms cannot use codecs
 
-// Why some algorithms cannot use codecs.
-constexpr const char* kServerAdds = "its servers add only values that are plain, trunc16 or quant8";
-constexpr const char* kAverages = "it averages weights, and codecs are for gradients";
+std::string server_adds(const StrategyOptions&) {
+  return "its servers add only values that are plain, trunc16 or quant8";
+}
+std::string averages(const StrategyOptions&) {
+  return "it averages weights, and codecs are for gradients";
+}
+std::string not_via_ring(const StrategyOptions& given) {
+  return via(given) == Via::ring ? "" : "only --via ring can add encoded gradients";
+}
+std::string not_stale(const StrategyOptions& given) {
+  return option_value(given, "--staleness") > 0
+             ? ""
+             : "--staleness 0 is ps-sync, whose server adds only values that are plain, trunc16 or "
+               "quant8";
+}
+
+// ---- the table
 
 std::vector<StrategyInfo> make_table() {
   using Warmup = StrategyOption::Warmup;
@@ -207,7 +221,7 @@ std::vector<StrategyInfo> make_table() {
                     .most = 1,
                     .choices = {"servers", "nodes-first"}}},
        .rows = {.label = "PS-Sync", .compressors = {"none"}},
-       .no_codecs = kServerAdds},
+       .no_codecs = server_adds},
       {.name = "ps-wfbp",
        .help = "the baseline of P3's paper: each layer to a server and back during backward",
        .family = Family::synchronous,
@@ -216,7 +230,7 @@ std::vector<StrategyInfo> make_table() {
        .options = {servers_option(), via_option({"direct", "servers"})},
        .rows = {.label = "PS-WFBP", .by_default = false},
        .measures_until = kLastMeasuredSending,
-       .no_codecs = kServerAdds},
+       .no_codecs = server_adds},
       {.name = "d-sync",
        .help = "ring all-reduce after backward",
        .family = Family::synchronous,
@@ -283,7 +297,8 @@ std::vector<StrategyInfo> make_table() {
                     .most = 1,
                     .choices = {"priority", "ready"}}},
        .rows = {.label = "P3", .by_default = false},
-       .measures_until = kLastMeasuredSending},
+       .measures_until = kLastMeasuredSending,
+       .no_codecs = not_via_ring},
       {.name = "pipe-sgd",
        .help = "the all-reduce overlaps the next iterations",
        .family = Family::delayed,
@@ -318,7 +333,7 @@ std::vector<StrategyInfo> make_table() {
        .predict = predict_local_sgd,
        .options = {period_option()},
        .rows = {.label = "Local-SGD", .by_default = false},
-       .no_codecs = kAverages},
+       .no_codecs = averages},
       {.name = "asp",
        .help = "as ps-sync, but servers apply each worker's gradient at once",
        .family = Family::asynchronous,
@@ -340,7 +355,8 @@ std::vector<StrategyInfo> make_table() {
                     .least = 0,
                     .most = 1'000'000},
                    push_option()},
-       .rows = {.label = "SSP", .by_default = false}},
+       .rows = {.label = "SSP", .by_default = false},
+       .no_codecs = not_stale},
       {.name = "easgd",
        .help = "workers train independently; servers hold them together",
        .family = Family::asynchronous,

@@ -50,8 +50,9 @@ struct StrategyInfo {
   // averages out, but rounding of weights stays.
   bool sends_weights = false;
   int least_workers = 1;
-  // Why gradients cannot be encoded by a codec (codecs/codec.h); empty if they can.
-  std::string no_codecs = "";
+  // Says why gradients cannot be encoded by a codec (codecs/codec.h); empty if they can with these
+  // options. Null: they always can.
+  std::string (*no_codecs)(const StrategyOptions& given) = nullptr;
   // Whether it makes a plan from what it measures, which --plan keeps.
   bool keeps_plan = false;
 
@@ -65,9 +66,7 @@ struct StrategyInfo {
   bool distributed() const { return family != Family::alone; }
   bool asynchronous() const { return family == Family::asynchronous; }
   // Whether every iteration sums the gradients of all workers.
-  bool sums_gradients() const {
-    return family == Family::synchronous || family == Family::delayed;
-  }
+  bool sums_gradients() const { return family == Family::synchronous || family == Family::delayed; }
   // Whether all workers compute with the same weights. If not, what their forward passes measure,
   // such as the statistics of batch norms, does not belong to the weights that are tested.
   bool same_weights() const {

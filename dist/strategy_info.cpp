@@ -32,16 +32,10 @@ void StrategyInfo::require_possible(int workers, const std::string& compress,
   const auto refuse = [&](const std::string& reason) {
     throw UserError("--compress {} does not work with --algo {}: {}", compress, name, reason);
   };
-  if (!no_codecs.empty()) refuse(no_codecs);
-  if (has_option("--via") && via(given) != Via::ring)
-    refuse("only --via ring can add encoded gradients");
+  if (const std::string why = no_codecs ? no_codecs(given) : ""; !why.empty()) refuse(why);
   if (codec->second > 0 && (measures_until > 0 || make_server))
     refuse(fmt::format("{} needs the norm of the whole gradient, which is sent in parts",
                        codec->info->second_name));
-  if (has_option("--staleness") && option_value(given, "--staleness") == 0)
-    refuse(
-        "--staleness 0 is ps-sync, whose server adds only values that are plain, trunc16 or "
-        "quant8");
   if (make_server && !has_option("--via") && !codec->info->by_block)
     refuse(fmt::format("{} needs the sums of all workers, and its servers do not wait for them",
                        codec->info->name));
