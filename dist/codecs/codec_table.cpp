@@ -68,7 +68,6 @@ std::vector<CodecInfo> make_table() {
        .most = 1024,
        .whole = true,
        .error_feedback = true,
-       .by_tensor = true,
        .by_block = false,
        .make = make_powersgd},
   };
@@ -133,8 +132,7 @@ std::optional<CodecChoice> parse_compression(const std::string& text) {
   }
   const std::size_t most_words = codec->value_name.empty() ? 1 : codec->second_name.empty() ? 2 : 3;
   if (words.size() > most_words) throw UserError("must be written {}, not {}", codec->form, text);
-  CodecChoice choice{
-      .info = &*codec, .value = codec->by_default.value_or(0), .second = codec->second_default};
+  CodecChoice choice{.info = &*codec, .value = codec->by_default.value_or(0), .second = 0};
   if (words.size() > 1) {
     const auto value = number_of(words[1]);
     if (!value || !allowed(*codec, *value))

@@ -31,15 +31,12 @@ struct CodecInfo {
   bool whole = false;
   std::optional<double> by_default = {};
   std::string second_name = "";  // a second value, not negative; 0 by default
-  double second_default = 0;
   // Whether its paper has error feedback. --no-error-feedback turns it off.
   bool error_feedback = false;
   // Whether it applies the momentum itself, before encoding. The optimizer then has none.
   bool owns_momentum = false;
-  // Whether what it sends of a tensor depends on how the gradient is cut into messages. Algorithms
-  // that cut it differently then get different bits.
-  bool by_tensor = false;
-  // Whether it encodes block by block, so that servers can decode a part of the gradient.
+  // Whether it encodes block by block. Then servers can decode a part of the gradient, and
+  // algorithms that cut the gradient differently get the same bits.
   bool by_block = true;
   std::unique_ptr<Codec> (*make)(const CodecChoice& choice, const CodecContext& context);
 };

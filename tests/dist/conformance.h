@@ -93,7 +93,7 @@ struct Job {
   // measures are cut differently from the others, and plans differ.
   bool repeats() const {
     const auto codec = parse_compression(compress);
-    return !codec || !codec->info->by_tensor || algo->measures_until == 0;
+    return !codec || codec->info->by_block || algo->measures_until == 0;
   }
   // Whether the result depends on which worker is faster.
   bool races() const { return asynchronous() && workers > 1; }

@@ -59,7 +59,7 @@ TEST_CASE(
         const bool plain = job.workers == 1 && job.compress == "none";
         if (!job.algo->distributed() && !plain) return;
         const auto codec = parse_compression(job.compress);
-        if (codec && codec->info->by_tensor && job.algo->name != "sync-easgd") return;
+        if (codec && !codec->info->by_block && job.algo->name != "sync-easgd") return;
         auto& reference = references[{job.compress, plain, job.workers, job.count}];
         if (reference.empty())
           reference = run({.algo = &default_strategy(plain ? 1 : 2),
