@@ -1,6 +1,7 @@
 #include "dist/codecs/block_codec.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 #include "dist/codecs/block_sum.h"
@@ -33,12 +34,25 @@ void for_each_block(std::int64_t first_block, std::span<T> values, F&& f) {
   }
 }
 
+// Of whole blocks, and perhaps a short one.
+template <class Size>
+std::size_t size_of_run(std::int64_t count, const Size& size) {
+  const std::int64_t rest = count % kBlock;
+  return static_cast<std::size_t>(count / kBlock) * size(kBlock) + (rest > 0 ? size(rest) : 0);
+}
+
 }  // namespace
 
+std::int64_t part_of(double ratio, std::int64_t count) {
+  return std::max<std::int64_t>(1, std::llround(ratio * static_cast<double>(count)));
+}
+
 std::size_t BlockCodec::most_bytes_of_run(std::int64_t count) const {
-  const std::int64_t rest = count % kBlock;
-  return static_cast<std::size_t>(count / kBlock) * most_bytes(kBlock) +
-         (rest > 0 ? most_bytes(rest) : 0);
+  return size_of_run(count, [&](std::int64_t n) { return most_bytes(n); });
+}
+
+std::size_t BlockCodec::most_sum_bytes_of_run(std::int64_t count) const {
+  return size_of_run(count, [&](std::int64_t n) { return most_sum_bytes(n); });
 }
 
 std::size_t BlockCodec::encode_run(std::int64_t first_block, std::span<const float> values,

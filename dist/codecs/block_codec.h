@@ -44,6 +44,7 @@ class BlockCodec : public Codec {
 
   // The same for consecutive blocks, of which the last may be short.
   std::size_t most_bytes_of_run(std::int64_t count) const;
+  std::size_t most_sum_bytes_of_run(std::int64_t count) const;
   std::size_t encode_run(std::int64_t first_block, std::span<const float> values, std::byte* to);
   // Replaces the values. Throws if the bytes do not end with them.
   void decode_run(std::int64_t first_block, std::span<const std::byte> from,
@@ -58,6 +59,9 @@ class BlockCodec : public Codec {
   };
   std::vector<Gap> padding_;
 };
+
+// How many elements of a block are sent, of which RATIO should be: at least one.
+std::int64_t part_of(double ratio, std::int64_t count);
 
 // What encodings have left out, for all blocks of the flat gradient. Without error feedback it is
 // forgotten at once.

@@ -39,10 +39,10 @@ BlockSum::BlockSum(BlockCodec& codec, const Group& group, const BlockRange& rang
       stretch.segment = segments_.size();
       stretch.first_block = range.first_block + block;
       stretch.owner = owner;
-      segments_.push_back(
-          {.first = block * kBlock, .count = blocks * kBlock - short_by, .step = distance});
-      stretch.values.memory.resize(most(stretch, false));
-      stretch.sum.memory.resize(most(stretch, true));
+      const std::int64_t count = blocks * kBlock - short_by;
+      segments_.push_back({.first = block * kBlock, .count = count, .step = distance});
+      stretch.values.memory.resize(codec.most_bytes_of_run(count));
+      stretch.sum.memory.resize(codec.most_sum_bytes_of_run(count));
       stretches_.push_back(std::move(stretch));
     }
   for (Stretch& stretch : stretches_)
@@ -53,15 +53,6 @@ BlockSum::BlockSum(BlockCodec& codec, const Group& group, const BlockRange& rang
         if (worker != self_)
           stretch.memory[static_cast<std::size_t>(worker)].resize(stretch.values.memory.size());
     }
-}
-
-std::size_t BlockSum::most(const Stretch& stretch, bool sum) const {
-  std::size_t bytes = 0;
-  for (std::int64_t left = segments_[stretch.segment].count; left > 0; left -= kBlock) {
-    const std::int64_t n = std::min(kBlock, left);
-    bytes += sum ? codec_.most_sum_bytes(n) : codec_.most_bytes(n);
-  }
-  return bytes;
 }
 
 template <class F>

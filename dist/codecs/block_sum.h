@@ -57,7 +57,6 @@ class BlockSum : public AllReduce {
   // Calls f(number of the block, its values).
   template <class F>
   void for_each_block(const Stretch& stretch, const Pieces& values, F&& f) const;
-  std::size_t most(const Stretch& stretch, bool sum) const;
   bool owns(const Stretch& stretch) const { return stretch.owner == self_; }
 
   BlockCodec& codec_;
@@ -65,7 +64,7 @@ class BlockSum : public AllReduce {
   Tag values_tag_, sums_tag_;
   std::vector<Segment> segments_;
   std::vector<float> sum_;          // of a block
-  std::vector<Stretch> stretches_;  // in the order of segments_; those of this rank come last
+  std::vector<Stretch> stretches_;  // in the order of segments_
 };
 
 }  // namespace tandem

@@ -16,12 +16,10 @@
 #include <bit>
 #include <cmath>
 #include <limits>
-#include <string>
 
-#include "base/random.h"
-#include "dist/codecs/block_codec.h"
 #include "dist/codecs/codec_table.h"
-#include "dist/codecs/sparse.h"
+#include "dist/codecs/sparse_codec.h"
+#include "dist/compress/magnitude.h"
 
 namespace tandem {
 namespace {
@@ -30,13 +28,13 @@ constexpr std::int64_t kWarmupEpochs = 4;
 constexpr double kSampled = 0.01;   // of a tensor, and
 constexpr double kLeastAbove = 64;  // at least so many of the sample above the threshold
 
-class Dgc : public BlockCodec {
+class Dgc : public SparseCodec {
  public:
   Dgc(double ratio, double clip, const CodecContext& context);
 
   void begin(std::int64_t iteration) override {
     if (iteration != iteration_) end_iteration(iteration);
-    BlockCodec::begin(iteration);
+    SparseCodec::begin(iteration);
   }
 
   std::size_t most_bytes(std::int64_t count) const override {
@@ -51,17 +49,6 @@ class Dgc : public BlockCodec {
   }
 
   std::size_t encode(std::int64_t block, std::span<const float> values, std::byte* to) override;
-  std::size_t add(std::int64_t, std::span<const std::byte> from,
-                  std::span<float> sum) const override {
-    return add_sparse(from, sum);
-  }
-  std::size_t encode_sum(std::int64_t, std::span<const float> sum, std::byte* to) override {
-    return encode_sparse(sum, to);
-  }
-  std::size_t decode_sum(std::int64_t, std::span<const std::byte> from,
-                         std::span<float> values) const override {
-    return decode_sparse(from, values);
-  }
 
   void visit(State& state) override;
 
@@ -88,7 +75,7 @@ class Dgc : public BlockCodec {
 };
 
 Dgc::Dgc(double ratio, double clip, const CodecContext& context)
-    : BlockCodec(context),
+    : SparseCodec(context),
       ratio_(ratio),
       clip_(clip / std::sqrt(static_cast<double>(context.workers))),
       u_(Tensor::zeros({count()}, Dtype::f32, cpu_device(1))),
@@ -125,7 +112,7 @@ void Dgc::end_iteration(std::int64_t next) {
     const auto nth = sample.begin() + std::max<std::int64_t>(wanted, 1) - 1;
     std::ranges::nth_element(sample, nth, std::greater<>());
     thresholds_[i] = std::bit_cast<float>(
-        std::max(*nth, magnitude(std::numeric_limits<float>::min())));  // zeros are not sent
+        std::max(*nth, magnitude_bits(std::numeric_limits<float>::min())));  // zeros are not sent
     sample.clear();
   }
 }
@@ -160,19 +147,20 @@ std::size_t Dgc::encode(std::int64_t block, std::span<const float> values, std::
     }
 
   chosen_.count = 0;
-  for_each_tensor(
-      block, std::ssize(values), [&](std::size_t number, std::size_t first, std::size_t last) {
-        Weight& tensor = tensors_[number];
-        if (!tensor.whole) {
-          const auto stride = static_cast<std::size_t>(tensor.stride);
-          for (std::size_t i = first + (stride - (at + first) % stride) % stride; i < last;
-               i += stride)
-            tensor.sample.push_back(magnitude(v[i]));
-        }
-        const std::uint32_t least =
-            tensor.whole ? 0 : magnitude(static_cast<float>(thresholds_[number]));
-        chosen_.add_where(first, last, [&](std::size_t i) { return magnitude(v[i]) >= least; });
-      });
+  for_each_tensor(block, std::ssize(values),
+                  [&](std::size_t number, std::size_t first, std::size_t last) {
+                    Weight& tensor = tensors_[number];
+                    if (!tensor.whole) {
+                      const auto stride = static_cast<std::size_t>(tensor.stride);
+                      for (std::size_t i = first + (stride - (at + first) % stride) % stride;
+                           i < last; i += stride)
+                        tensor.sample.push_back(magnitude_bits(v[i]));
+                    }
+                    const std::uint32_t least =
+                        tensor.whole ? 0 : magnitude_bits(static_cast<float>(thresholds_[number]));
+                    chosen_.add_where(first, last,
+                                      [&](std::size_t i) { return magnitude_bits(v[i]) >= least; });
+                  });
   const bool all = better_whole(chosen_.count, n);
   const std::size_t bytes = all ? encode_whole({v, n}, to) : encode_chosen({v, n}, chosen_, to);
 

@@ -6,7 +6,6 @@
 //   q(x)ᵢ = xᵢ if i is chosen, else 0;   residual ← x - q(x).
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <cstring>
 
 #include "base/error.h"
@@ -58,9 +57,7 @@ class RandomK : public BlockCodec {
   void visit(State& state) override { residual_.visit(state, "residual"); }
 
  private:
-  std::int64_t k_of(std::int64_t count) const {
-    return std::max<std::int64_t>(1, std::llround(ratio_ * static_cast<double>(count)));
-  }
+  std::int64_t k_of(std::int64_t count) const { return part_of(ratio_, count); }
 
   // Steps of an odd length visit all places below a power of two, each once.
   template <class F>

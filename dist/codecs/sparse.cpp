@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "dist/compress/magnitude.h"
 
 namespace tandem {
 namespace {
@@ -119,7 +120,8 @@ void choose_largest(std::span<const float> values, std::size_t k, Chosen& chosen
     return;
   }
   std::array<Key, kBlock> keys;
-  for (std::size_t i = 0; i < n; ++i) keys[i] = static_cast<Key>(magnitude(values[i]) >> kKeyShift);
+  for (std::size_t i = 0; i < n; ++i)
+    keys[i] = static_cast<Key>(magnitude_bits(values[i]) >> kKeyShift);
   const std::uint32_t low = lower_bound_of(std::span(keys).first(n), k);
   const auto least = static_cast<Key>(low);
   chosen.add_where(0, n, [&](std::size_t i) { return keys[i] >= least; });
@@ -128,7 +130,7 @@ void choose_largest(std::span<const float> values, std::size_t k, Chosen& chosen
   std::array<std::uint32_t, kBlock> sizes;
   std::uint32_t largest = 0;
   for (std::size_t i = 0; i < chosen.count; ++i) {
-    sizes[i] = magnitude(values[chosen.places[i]]);
+    sizes[i] = magnitude_bits(values[chosen.places[i]]);
     largest = std::max(largest, sizes[i]);
   }
   const auto candidates = std::span<const std::uint32_t>(sizes).first(chosen.count);

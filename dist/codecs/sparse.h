@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -29,11 +28,6 @@ struct Chosen {
   void add_where(std::size_t first, std::size_t end, F&& wanted);
   std::span<const std::uint16_t> all() const { return std::span(places).first(count); }
 };
-
-// As integers, magnitudes have the order of the floats. NaN is larger than all numbers.
-inline std::uint32_t magnitude(float value) {
-  return std::bit_cast<std::uint32_t>(value) & 0x7fffffffU;
-}
 
 // The k > 0 elements of largest magnitude; of equal ones, the first.
 void choose_largest(std::span<const float> values, std::size_t k, Chosen& chosen);

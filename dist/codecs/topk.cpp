@@ -6,19 +6,17 @@
 //
 // The owner's sum has at most p·k elements that are not zero. They are sent as they are.
 #include <algorithm>
-#include <cmath>
 
-#include "dist/codecs/block_codec.h"
 #include "dist/codecs/codec_table.h"
-#include "dist/codecs/sparse.h"
+#include "dist/codecs/sparse_codec.h"
 
 namespace tandem {
 namespace {
 
-class TopK : public BlockCodec {
+class TopK : public SparseCodec {
  public:
   TopK(double ratio, const CodecContext& context)
-      : BlockCodec(context), ratio_(ratio), residual_(context.error_feedback, count()) {}
+      : SparseCodec(context), ratio_(ratio), residual_(context.error_feedback, count()) {}
 
   std::size_t most_bytes(std::int64_t count) const override {
     return most_sparse_bytes(count, k_of(count));
@@ -40,24 +38,11 @@ class TopK : public BlockCodec {
     for (const std::uint16_t place : chosen_.all()) x[place] = 0;
     return bytes;
   }
-  std::size_t add(std::int64_t, std::span<const std::byte> from,
-                  std::span<float> sum) const override {
-    return add_sparse(from, sum);
-  }
-  std::size_t encode_sum(std::int64_t, std::span<const float> sum, std::byte* to) override {
-    return encode_sparse(sum, to);
-  }
-  std::size_t decode_sum(std::int64_t, std::span<const std::byte> from,
-                         std::span<float> values) const override {
-    return decode_sparse(from, values);
-  }
 
   void visit(State& state) override { residual_.visit(state, "residual"); }
 
  private:
-  std::int64_t k_of(std::int64_t count) const {
-    return std::max<std::int64_t>(1, std::llround(ratio_ * static_cast<double>(count)));
-  }
+  std::int64_t k_of(std::int64_t count) const { return part_of(ratio_, count); }
 
   double ratio_;
   Residual residual_;
