@@ -21,14 +21,14 @@ ChosenCompression choose_compression(const Task& task, const DataSplit& data, co
   double least = std::numeric_limits<double>::infinity();
   const int rank = communication.transport().rank();
   TrainOptions tried = o;
+  tried.compress = "none";
+  std::optional<Replica> replica;
+  together(communication, [&] { replica.emplace(task, data, tried, make_device(o, rank)); });
   for (const std::string& compress : allowed) {
     tried.compress = compress;
-    std::optional<Replica> replica;
     std::unique_ptr<Codec> codec;
-    together(communication, [&] {
-      replica.emplace(task, data, tried, make_device(o, rank));
-      codec = make_codec(tried, Length(data, o), replica->parameters(), rank);
-    });
+    together(communication,
+             [&] { codec = make_codec(tried, Length(data, o), replica->parameters(), rank); });
     const auto compressor = make_compressor(compressor_in_ring(compress));
     Spans spans;
     const double seconds = measure_whole_sum({.parameters = replica->parameters(),
