@@ -44,15 +44,14 @@ void HostStaging::for_each_run(std::size_t segment, const PiecesOf<Byte>& packed
 }
 
 // The ring's segments consist of every p-th block. 16-bit values are packed segment by segment, so
-// that each can be sent at once. Packing 8-bit values can take longer than sending them, so long
+// that each can be sent at once. Packing fewer bits can take longer than sending them, so long
 // segments are packed in the order in which memory is read fastest.
 void HostStaging::wait(std::size_t segment) {
   constexpr std::int64_t kLong = 32 * kBlock;
   if (compressor_.lossless() || is_packed_[segment]) return;
   const Spans::Scope span(spans_, SpanKind::compress);
   const Segment& s = (*segments_)[segment];
-  if (compressor_.packing() == Packing::quant8 && s.step > kBlock && s.count >= kLong)
-    return pack_row(s);
+  if (!compressor_.divides_blocks() && s.step > kBlock && s.count >= kLong) return pack_row(s);
   is_packed_[segment] = true;
   for_each_run(segment, packed(segment),
                [&](auto values, auto bytes) { compressor_.compress(values, bytes); });

@@ -22,7 +22,8 @@ const std::vector<Algorithm>& all_algorithms() {
 }
 
 std::string row_name(const std::string& label, const std::string& compress) {
-  return label + (compress == "trunc16" ? "+T" : compress == "quant8" ? "+Q" : "");
+  if (compress == "none") return label;
+  return label + "+" + (compress == "trunc16" ? "T" : compress == "quant8" ? "Q" : compress);
 }
 
 std::string workers_text(int workers) {

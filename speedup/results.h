@@ -24,7 +24,7 @@ struct Algorithm {
   bool by_default = true;  // false: only compared on request
 };
 const std::vector<Algorithm>& all_algorithms();  // from dist/strategies.h, in its order
-// "Pipe-SGD" with "trunc16" is Pipe-SGD+T.
+// "Pipe-SGD" with "trunc16" is Pipe-SGD+T, and with "topk:0.01" Pipe-SGD+topk:0.01.
 std::string row_name(const std::string& label, const std::string& compress);
 
 // What a worker's compute thread spent its mean iteration on, and what its communication thread did

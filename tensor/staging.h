@@ -27,15 +27,18 @@
 
 namespace tandem {
 
-// How a device packs values. It writes the same bits as dist/compress on the host.
-enum class Packing { none, trunc16, quant8 };
+// How a device packs values. It writes the same bits as dist/compress on the host. Only hosts have
+// `ternary`.
+enum class Packing { none, trunc16, quant8, ternary };
 
 // The size of `count` packed values that begin at a block boundary.
 inline std::size_t packed_bytes(Packing packing, std::int64_t count, std::int64_t block) {
   const auto n = static_cast<std::size_t>(count);
   if (packing == Packing::none) return n * sizeof(float);
   if (packing == Packing::trunc16) return n * sizeof(std::uint16_t);
-  return n + static_cast<std::size_t>((count + block - 1) / block) * sizeof(float);
+  const std::size_t scales = static_cast<std::size_t>((count + block - 1) / block) * sizeof(float);
+  if (packing == Packing::quant8) return scales + n;
+  return scales + (n + 7) / 8 * 2;  // 2 bits per element, in groups of 8
 }
 
 // The content of a message: blocks at equal distances in a flat tensor. A segment may begin and end

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "dist/codecs/codec_table.h"
+#include "dist/compress/compressor.h"
 #include "dist/strategies.h"
 #include "dist/transport/link_speed.h"
 #include "dist/transport/mpi_launch.h"
@@ -75,10 +76,20 @@ void settle_ranks(TrainOptions& o) {
   }
 }
 
+void require_on_device(const TrainOptions& o, const std::string& compress) {
+  const auto compressor = make_compressor(compressor_in_ring(compress));
+  if (o.device != DeviceKind::cpu && compressor->packing() == Packing::ternary)
+    throw UserError("--compress {} needs --device cpu: no GPU can pack gradients like this",
+                    compress);
+}
+
 void check_compression(const TrainOptions& o) {
   const StrategyInfo& algo = strategy_named(o.algo);
   if (const auto allowed = compressions_to_try(o.compress); !allowed.empty()) {
-    for (const std::string& one : allowed) algo.require_possible(o.workers, one, o.algo_options);
+    for (const std::string& one : allowed) {
+      algo.require_possible(o.workers, one, o.algo_options);
+      require_on_device(o, one);
+    }
     if (!algo.sums_gradients() || algo.servers(o.algo_options) > 0)
       throw UserError(
           "--compress auto needs an algorithm that sums gradients without servers, such as "
@@ -98,6 +109,7 @@ void check_compression(const TrainOptions& o) {
     return;
   }
   algo.require_possible(o.workers, o.compress, o.algo_options);
+  require_on_device(o, o.compress);
   const auto codec = parse_compression(o.compress);
   if (o.no_error_feedback && (!codec || !codec->info->error_feedback))
     throw UserError("--no-error-feedback has no effect with --compress {}", o.compress);

@@ -60,9 +60,11 @@ std::string compression_help() {
     codecs += fmt::format("{}{}: {}", codecs.empty() ? "" : "; ", codec.form, codec.help);
   return wrapped(fmt::format(
       "How gradients are sent. none: f32; trunc16: the high 16 bits of each; quant8: 8 bits, "
-      "scaled "
-      "per block. Encoded once per worker: {}. auto: measure how long the sum of a gradient takes, "
-      "and use the fastest of LIST, such as auto:none,quant8,topk:0.01, or of the first three",
+      "scaled per block; terngrad-ring: -1, 0 or 1 times a scale, rounded at random again by each "
+      "worker of the ring. Encoded once per worker: {}. auto: measure how long the sum of a "
+      "gradient takes, "
+      "and use the fastest of LIST, such as auto:none,quant8,topk:0.01, or of none, trunc16 and "
+      "quant8",
       codecs));
 }
 

@@ -61,7 +61,8 @@ bool parse(int argc, char** argv, Options& o) {
                "Sum as buckets are summed, and say how far the times of all sizes are from a + bM");
   app.add_option("--iterations", o.iterations, "Timed rounds per size; 0: 5 to 50, by size")
       ->check(CLI::Range(0, 1 << 20));
-  app.add_option("--compress", o.compress, "none, trunc16 or quant8")
+  app.add_option("--compress", o.compress,
+                 fmt::format("One of {}", fmt::join(compressor_names(), ", ")))
       ->check(CLI::IsMember(compressor_names()));
   app.add_option("--link", o.link, "none, 1gbe, 10gbe, 25gbe, 100gbe or RATE[/LATENCY]");
   app.add_flag("--free-cores", o.free_cores,
@@ -172,7 +173,8 @@ class Bench {
     for (int rank = 0; rank < ranks_; ++rank) largest += 30.0 + rank;
     const double step = o_.compress == "none"      ? 0
                         : o_.compress == "trunc16" ? 1.0 / 128
-                                                   : 1.0 / 254;
+                        : o_.compress == "quant8"  ? 1.0 / 254
+                                                   : 1;
     std::int64_t wrong = 0;
     for (std::size_t i = 0; i < values_.size(); ++i) {
       double sum = 0;

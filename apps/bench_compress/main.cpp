@@ -58,7 +58,7 @@ void report(const Compressor& c, std::int64_t count) {
       [&] { c.decompress(b.received, b.other); },
       [&] { c.add(b.received, b.values, b.packed); },
   });
-  fmt::print("{:8} {:6.0f} MB {:12.1f} {:11.2f} {:11.2f} {:9.2f}\n", c.name(), f32_bytes / 1e6,
+  fmt::print("{:13} {:6.0f} MB {:12.1f} {:11.2f} {:11.2f} {:9.2f}\n", c.name(), f32_bytes / 1e6,
              f32_bytes / seconds[0] / 1e9, seconds[0] / seconds[1], seconds[0] / seconds[2],
              seconds[0] / seconds[3]);
 }
@@ -188,7 +188,7 @@ int main(int argc, char** argv) {
     if (!parse_command_line(app, argc, argv)) return;
     if (codecs.empty()) {
       fmt::print("f32 bytes per second, relative to memcpy\n");
-      fmt::print("{:8} {:>9} {:>12} {:>11} {:>11} {:>9}\n", "", "f32", "memcpy GB/s", "compress",
+      fmt::print("{:13} {:>9} {:>12} {:>11} {:>11} {:>9}\n", "", "f32", "memcpy GB/s", "compress",
                  "decompress", "hop");
       for (const std::string& name : compressor_names())
         for (const std::int64_t count : {262'144, 4'194'304, 16'777'216})

@@ -34,7 +34,7 @@ void Compressor::average(std::span<const float> other, std::span<float> own) con
 }
 
 const std::vector<std::string>& compressor_names() {
-  static const std::vector<std::string> kNames = {"none", "trunc16", "quant8"};
+  static const std::vector<std::string> kNames = {"none", "trunc16", "quant8", "terngrad-ring"};
   return kNames;
 }
 
@@ -42,6 +42,7 @@ std::unique_ptr<Compressor> make_compressor(const std::string& name) {
   if (name == "none") return make_none();
   if (name == "trunc16") return make_trunc16();
   if (name == "quant8") return make_quant8();
+  if (name == "terngrad-ring") return make_terngrad_ring();
   throw UserError("there is no compressor named {}", name);
 }
 

@@ -6,8 +6,8 @@
 // the size. Compression is idempotent: compressing decompressed values again does not change them.
 // Calls are const and may come from any thread.
 //
-// NaN and infinity stay visible: they decompress to values that are not finite (for quant8, the
-// whole block does). They never become an ordinary number.
+// NaN and infinity stay visible: they decompress to values that are not finite (for those
+// with a scale per block, the whole block does). They never become an ordinary number.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,9 @@ class Compressor {
   virtual Packing packing() const = 0;  // the device's name for the same format
   bool lossless() const { return packing() == Packing::none; }
   // Whether a run may also begin and end within a block.
-  bool divides_blocks() const { return packing() != Packing::quant8; }
+  bool divides_blocks() const {
+    return packing() == Packing::none || packing() == Packing::trunc16;
+  }
 
   virtual void compress(std::span<const float> values, std::span<std::byte> packed) const = 0;
   virtual void decompress(std::span<const std::byte> packed, std::span<float> values) const = 0;
@@ -58,6 +60,7 @@ class Compressor {
 std::unique_ptr<Compressor> make_none();
 std::unique_ptr<Compressor> make_trunc16();
 std::unique_ptr<Compressor> make_quant8();
+std::unique_ptr<Compressor> make_terngrad_ring();
 
 // By name; throws UserError for any other name.
 const std::vector<std::string>& compressor_names();

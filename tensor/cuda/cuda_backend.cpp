@@ -119,6 +119,7 @@ class CudaBackend : public Backend {
   }
   std::unique_ptr<Staging> make_staging(Packing packing, std::int64_t count,
                                         std::int64_t block) override {
+    if (packing == Packing::ternary) return nullptr;
     return std::make_unique<cuda::CudaStaging>(context_, copy_streams_, packing, count, block);
   }
   std::unique_ptr<Feed> make_feed(const ByteScale& scale) override {

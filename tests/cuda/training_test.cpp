@@ -122,6 +122,7 @@ TEST_CASE("cuda: training: all synchronous algorithms and pipe-sgd with K=1 have
   for (const Model model : {mlp, conv_net})
     for (const Precision precision : {Precision::fp32, Precision::bf16})
       for (const std::string& compress : compressor_names()) {
+        if (make_compressor(compress)->packing() == Packing::ternary) continue;  // only on hosts
         if (model == mlp && (precision != Precision::fp32 || compress != "none")) continue;
         CAPTURE(to_string(precision));
         CAPTURE(compress);

@@ -163,6 +163,8 @@ void CudaStaging::pack() {
     case Packing::quant8:
       pack_quant8(on, values, packed_.get(), blocks(), not_finite);
       break;
+    case Packing::ternary:  // only on hosts
+      break;
   }
   packed_all_.record(out_);
 }
@@ -230,6 +232,8 @@ void CudaStaging::unpack() {
       break;
     case Packing::quant8:
       unpack_quant8(on, packed_.get(), values, blocks());
+      break;
+    case Packing::ternary:
       break;
   }
 }
