@@ -9,11 +9,12 @@
 #include "tensor/cpu/cpu_backend.h"
 
 namespace tandem {
-namespace {
 
-void work(std::int64_t elements, double seconds_per_element) {
+void host_works(std::int64_t elements, double seconds_per_element) {
   VirtualTime::here()->work(from_seconds(static_cast<double>(elements) * seconds_per_element));
 }
+
+namespace {
 
 class PhantomBackend : public CpuBackend {
  public:
@@ -26,15 +27,15 @@ class PhantomBackend : public CpuBackend {
   void copy_to_host(const Tensor&, std::span<std::byte> to) override {
     std::ranges::fill(to, std::byte{});
   }
-  void copy(const Tensor& from, const Tensor&) override { work(from.count(), cost_.copy); }
+  void copy(const Tensor& from, const Tensor&) override { host_works(from.count(), cost_.copy); }
   void fill(const Tensor&, double) override {}
   void cast(const Tensor&, const Tensor&) override {}
   void weighted_sum(double, const Tensor& a, double, const Tensor&, const Tensor&) override {
-    work(a.count(), cost_.add);
+    host_works(a.count(), cost_.add);
   }
   void sgd(const SgdStep&, const Tensor& gradient, const Tensor&, const Tensor&,
            const Tensor&) override {
-    work(gradient.count(), cost_.update);
+    host_works(gradient.count(), cost_.update);
   }
 
  private:
@@ -51,33 +52,33 @@ class WithoutContent : public Compressor {
   Packing packing() const override { return sizes_->packing(); }
 
   void compress(std::span<const float> values, std::span<std::byte>) const override {
-    work(std::ssize(values), cost_.compress);
+    host_works(std::ssize(values), cost_.compress);
   }
   void decompress(std::span<const std::byte>, std::span<float> values) const override {
-    work(std::ssize(values), cost_.decompress);
+    host_works(std::ssize(values), cost_.decompress);
   }
   void add(std::span<const std::byte>, std::span<const float> values,
            std::span<std::byte>) const override {
-    work(std::ssize(values), cost_.add);
+    host_works(std::ssize(values), cost_.add);
   }
   void add_packed(std::span<const std::byte>, std::span<const std::byte>, std::int64_t count,
                   std::span<std::byte>) const override {
-    work(count, cost_.add);
+    host_works(count, cost_.add);
   }
   HugePages memory(std::size_t bytes) const override { return HugePages::phantom(bytes); }
   void copy(std::span<const std::byte> from, std::span<std::byte>) const override {
     const auto a_block = static_cast<double>(sizes_->bytes(kBlock));
-    work(kBlock, cost_.copy * static_cast<double>(from.size()) / a_block);
+    host_works(kBlock, cost_.copy * static_cast<double>(from.size()) / a_block);
   }
   bool finite(std::span<const float> values) const override {
-    work(std::ssize(values), cost_.check);
+    host_works(std::ssize(values), cost_.check);
     return true;
   }
   void add_values(std::span<const float>, std::span<float> own) const override {
-    work(std::ssize(own), cost_.add);
+    host_works(std::ssize(own), cost_.add);
   }
   void average(std::span<const float>, std::span<float> own) const override {
-    work(std::ssize(own), cost_.add);
+    host_works(std::ssize(own), cost_.add);
   }
 
  private:

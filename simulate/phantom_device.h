@@ -2,6 +2,7 @@
 // update, and computes nothing.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "dist/compress/compressor.h"
@@ -9,6 +10,9 @@
 #include "tensor/device.h"
 
 namespace tandem {
+
+// What a host does for so many elements takes this long. Call it on a rank's thread.
+void host_works(std::int64_t elements, double seconds_per_element);
 
 // For one rank. `cost` must outlive it.
 Device phantom_device(const HostCost& cost);

@@ -6,6 +6,7 @@
 #include <exception>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "base/random.h"
@@ -13,6 +14,7 @@
 #include "base/thread.h"
 #include "base/virtual_time.h"
 #include "dist/transport/stall.h"
+#include "simulate/phantom_codec.h"
 #include "simulate/phantom_device.h"
 
 namespace tandem {
@@ -157,7 +159,7 @@ class Job {
         s_(s),
         algo_(strategy_named(s.algo)),
         host_(host_of(profile, s)),
-        compressor_(without_content(make_compressor(s.compress), host_)),
+        compressor_(without_content(make_compressor(compressor_in_ring(s.compress)), host_)),
         servers_(algo_.servers(s.options)),
         network_({.ranks = s.workers + servers_,
                   .link = s.link,
@@ -168,6 +170,7 @@ class Job {
                   .guests_from = s.servers_share_nodes && servers_ > 0 ? s.workers : 0}),
         period_(value_of(algo_, s.options, "--period")),
         delayed_(algo_.family == Family::delayed) {
+    if (parse_compression(s.compress)) codecs_.emplace(s.compress, s.workers, host_);
     run_.cold = cold_iterations(algo_, s.options);
     iterations_ = last_ = std::max(s.iterations, least_iterations());
     run_.first_counted = run_.cold + 1;
@@ -225,12 +228,16 @@ class Job {
     }
   }
 
-  StrategyContext context(PhantomNet& net, Communication& communication) const {
+  // Null without a codec.
+  std::unique_ptr<Codec> make_codec() { return codecs_ ? codecs_->make() : nullptr; }
+
+  StrategyContext context(PhantomNet& net, Codec* codec, Communication& communication) const {
     return {.parameters = net.set,
             .optimizer = net.optimizer,
             .spans = net.spans,
             .communication = communication,
             .compressor = *compressor_,
+            .codec = codec,
             .workers = s_.workers,
             .options = s_.options,
             .seed = s_.seed};
@@ -241,7 +248,8 @@ class Job {
     net.spans.count_from(run_.cold + 1);
     if (s_.keep_spans) net.spans.keep_all();
     Slowness slowness(profile_, s_, rank);
-    const auto strategy = make_strategy(algo_.name, context(net, communication));
+    const auto codec = make_codec();
+    const auto strategy = make_strategy(algo_.name, context(net, codec.get(), communication));
     try {
       for (std::int64_t t = 1; t <= last_; ++t) {
         begun_ = std::max(begun_, t);
@@ -268,7 +276,8 @@ class Job {
   void serve(int rank, Communication& communication) {
     PhantomNet net(profile_, host_);
     communication.call([&] {
-      const auto server = algo_.make_server(context(net, communication));
+      const auto codec = make_codec();
+      const auto server = algo_.make_server(context(net, codec.get(), communication));
       if (algo_.asynchronous())
         server->serve(1, last_);
       else
@@ -326,6 +335,7 @@ class Job {
   const StrategyInfo& algo_;
   HostCost host_;
   std::unique_ptr<Compressor> compressor_;
+  std::optional<PhantomCodecs> codecs_;
   int servers_;
   SimulatedNetwork network_;
   SimulatedRun run_;
@@ -365,6 +375,7 @@ void require_alike(const Profile& profile, const Simulation& s) {
 }
 
 SimulatedRun simulate(const Profile& profile, const Simulation& s) {
+  require_simulable(s.compress);
   if (!s.one_for_all) return Job(profile, s).run();
   require_alike(profile, s);
   try {

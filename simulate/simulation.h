@@ -17,7 +17,7 @@ namespace tandem {
 struct Simulation {
   std::string algo;
   StrategyOptions options = {};
-  std::string compress = "none";
+  std::string compress = "none";  // a codec must encode blocks (codecs/block_codec.h)
   int workers = 1;
   LinkSpeed link = {};
   std::int64_t iterations = 20;  // more if pipelines, measuring or averaging take longer
@@ -60,8 +60,8 @@ struct SimulatedRun {
 // Throws UserError, which says how they differ, if ranks cannot be alike.
 void require_alike(const Profile& profile, const Simulation& simulation);
 
-// Throws UserError if one rank cannot stand for all: with servers, with ranks that differ, and if
-// fewer blocks than workers are summed at a time.
+// Throws UserError if the compression cannot be simulated, and if one rank cannot stand for all:
+// with servers, with ranks that differ, and if fewer blocks than workers are summed at a time.
 SimulatedRun simulate(const Profile& profile, const Simulation& simulation);
 
 }  // namespace tandem

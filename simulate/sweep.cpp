@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/statistics.h"
+#include "simulate/phantom_codec.h"
 #include "speedup/earlier_results.h"
 #include "speedup/environment.h"
 #include "speedup/excerpt.h"
@@ -82,12 +83,14 @@ void take(const SimulatedRun& run, const std::string& ranks, int stands_for, Cel
     cell.timeline = excerpt(trace_of(run), std::ssize(run.ends), cell.workers, mean(ms));
 }
 
-void check_memory(const Simulation& s) {
+void check_memory(const Profile& profile, const Simulation& s) {
   const StrategyInfo& info = strategy_named(s.algo);
   const int ranks = s.workers + info.servers(s.options);
-  const double needed =
-      ranks *
-      (info.measures_until > 0 || info.make_server ? kBytesPerRankWithManySums : kBytesPerRank);
+  double each =
+      info.measures_until > 0 || info.make_server ? kBytesPerRankWithManySums : kBytesPerRank;
+  if (parse_compression(s.compress))
+    each += PhantomCodecs(s.compress, s.workers, {}).bytes_of_messages(profile.elements());
+  const double needed = ranks * each;
   const double there = static_cast<double>(::sysconf(_SC_AVPHYS_PAGES)) *
                        static_cast<double>(::sysconf(_SC_PAGESIZE));
   if (needed > there)
@@ -120,6 +123,7 @@ Results Sweep::begin() const {
           if (info.rows.label.empty())
             throw UserError("--algo {}: it has one worker, so there is nothing to simulate", algo);
           info.require_possible(count, compress, shared.options);
+          require_simulable(compress);
           Cell cell{.name = row_name(info.rows.label, compress),
                     .algo = algo,
                     .compress = compress,
@@ -133,7 +137,7 @@ Results Sweep::begin() const {
           if (!s.slow_links.empty() && s.slow_links.rbegin()->first >= ranks)
             throw UserError("--slow-link {}: there are {} ranks", s.slow_links.rbegin()->first,
                             ranks);
-          if (mode == SimulationMode::message) check_memory(s);
+          if (mode == SimulationMode::message) check_memory(profile, s);
           if (mode == SimulationMode::folded) require_alike(profile, s);
           r.cells.push_back(std::move(cell));
         }
@@ -177,7 +181,7 @@ Simulation Sweep::simulation_of(const Cell& cell) const {
 SimulatedRun Sweep::run(Cell& cell) const {
   Simulation s = simulation_of(cell);
   const auto all = [&](const std::string& why) {
-    check_memory(s);
+    check_memory(profile, s);
     s.one_for_all = false;
     SimulatedRun run = simulate(profile, s);
     take(run, "all: " + why, 1, cell);

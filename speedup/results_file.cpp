@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "data/files.h"
-#include "dist/compress/compressor.h"
+#include "dist/codecs/codec_table.h"
 #include "dist/strategies.h"
 #include "dist/transport/link_speed.h"
 #include "train/files.h"
@@ -219,7 +219,7 @@ Cell cell_from(const Parsed& json) {
   read(kCell, json, c);
   const StrategyInfo* algo = find_strategy(c.algo);
   if (!algo || algo->rows.label.empty() || c.name != row_name(algo->rows.label, c.compress) ||
-      std::ranges::find(compressor_names(), c.compress) == compressor_names().end())
+      !wrong_compression(c.compress).empty())
     throw UserError("there is no algorithm {}", shown(c.name, 40));
   if (c.workers < 1 || c.workers > kMostWorkers)
     throw UserError("{} is not a number of workers from 1 to {}", c.workers, kMostWorkers);

@@ -113,7 +113,7 @@ void check_compression(const TrainOptions& o) {
   const auto codec = parse_compression(o.compress);
   if (o.no_error_feedback && (!codec || !codec->info->error_feedback))
     throw UserError("--no-error-feedback has no effect with --compress {}", o.compress);
-  if (codec && !o.profile.empty())
+  if (codec && !codec->info->by_block && !o.profile.empty())
     throw UserError("--profile cannot be used with --compress {}: simulations do not know it",
                     o.compress);
 }

@@ -52,10 +52,9 @@ Rule duration_rule() {
 }
 
 // Empty if the text names a compression, or a list to choose from.
-std::string wrong_compression(const std::string& text) {
+std::string wrong_compressions(const std::string& text) {
   try {
-    if (compressions_to_try(text).empty()) parse_compression(text);
-    return "";
+    return compressions_to_try(text).empty() ? wrong_compression(text) : "";
   } catch (const UserError& e) {
     return e.what();
   }
@@ -63,8 +62,8 @@ std::string wrong_compression(const std::string& text) {
 
 Rule compression() {
   return {.must_be = "",
-          .holds = [](std::string& text) { return wrong_compression(text).empty(); },
-          .what_is_wrong = wrong_compression};
+          .holds = [](std::string& text) { return wrong_compressions(text).empty(); },
+          .what_is_wrong = wrong_compressions};
 }
 
 Rule link() {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "dist/compress/compressor.h"
+#include "dist/codecs/codec_table.h"
 #include "train/json_input.h"
 #include "train/words.h"
 
@@ -22,6 +22,7 @@ constexpr std::pair<const char*, double HostCost::*> kHostCosts[] = {
     {"add", &HostCost::add},
     {"copy", &HostCost::copy},
     {"update", &HostCost::update}};
+constexpr const char* kEncodeSum = "encode-sum";
 
 constexpr double kMostMicroseconds = 1e12, kMostRelative = 1e6, kMostPerElement = 1;
 constexpr std::int64_t kMostElements = std::int64_t{1} << 36, kMostBatch = 1'000'000'000;
@@ -37,15 +38,18 @@ Profile::Tensor tensor_in(Words& words) {
 }
 
 void add_host(Words& words, Profile& profile) {
-  const std::string compressor = words.word("a compressor");
-  if (std::ranges::find(compressor_names(), compressor) == compressor_names().end())
-    throw UserError("there is no compressor {}", shown(compressor, 40));
-  const auto [host, is_new] = profile.host.try_emplace(compressor);
-  if (!is_new) throw UserError("it says twice what a host needs for {}", compressor);
+  const std::string compress = words.word("a compressor");
+  if (!wrong_compression(compress).empty())
+    throw UserError("there is no compressor {}", shown(compress, 40));
+  const auto [host, is_new] = profile.host.try_emplace(compress);
+  if (!is_new) throw UserError("it says twice what a host needs for {}", compress);
   for (const auto& [name, cost] : kHostCosts) {
     words.expect(name);
     host->second.*cost = words.number(name, 0, kMostPerElement);
   }
+  if (!parse_compression(compress)) return;
+  words.expect(kEncodeSum);
+  host->second.encode_sum = words.number(kEncodeSum, 0, kMostPerElement);
 }
 
 std::vector<double> numbers_in(Words& words) {
@@ -100,10 +104,11 @@ std::string to_text(const Profile& p) {
   if (!p.spread.empty()) text += fmt::format("spread {:.5g}\n", fmt::join(p.spread, " "));
   for (const std::vector<double>& iteration : p.iterations)
     text += fmt::format("iteration {:.5g}\n", fmt::join(iteration, " "));
-  for (const auto& [compressor, cost] : p.host) {
-    text += "host " + compressor;
+  for (const auto& [compress, cost] : p.host) {
+    text += "host " + compress;
     for (const auto& [name, member] : kHostCosts)
       text += fmt::format(" {} {:.5g}", name, cost.*member);
+    if (parse_compression(compress)) text += fmt::format(" {} {:.5g}", kEncodeSum, cost.encode_sum);
     text += "\n";
   }
   text += "# name, elements, forward and backward in microseconds\n";

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/statistics.h"
+#include "dist/codecs/codec_work.h"
 #include "dist/strategies.h"
 #include "train/json_input.h"
 #include "train/option_table.h"
@@ -251,6 +252,19 @@ HostCost host_cost_of_other(const std::string& compressor, const HostCost& own,
           .update = own.update};
 }
 
+// The same for a codec. Its work is measured alone, and slowed down like that of a compressor.
+HostCost host_cost_of_codec(const CodecWork& work, const HostCost& own, const HostWork& alone) {
+  const double slower =
+      alone.add.per_element() > 0 ? std::max(1.0, own.add / alone.add.per_element()) : 1;
+  return {.check = own.check,
+          .compress = slower * work.encode,
+          .decompress = slower * work.decode_sum,
+          .add = slower * work.add,
+          .copy = own.copy,
+          .update = own.update,
+          .encode_sum = slower * work.encode_sum};
+}
+
 }  // namespace
 
 Profile profile_of(const Summary& s, const std::string& net, const ParameterSet& parameters) {
@@ -265,11 +279,19 @@ Profile profile_of(const Summary& s, const std::string& net, const ParameterSet&
   profile.tensors = mean_of(measured, parameters);
   profile.spread = spread_of(measured);
   profile.iterations = iterations_of(measured);
-  const HostWork alone = measure_host_work(*make_compressor(s.options.compress));
+  const std::string in_ring = compressor_in_ring(s.options.compress);
+  const HostWork alone = measure_host_work(*make_compressor(in_ring));
   const HostCost own = host_cost_of(s, alone);
   for (const std::string& compressor : compressor_names())
     profile.host[compressor] =
-        compressor == s.options.compress ? own : host_cost_of_other(compressor, own, alone);
+        compressor == in_ring ? own : host_cost_of_other(compressor, own, alone);
+  const auto take_codec = [&](const std::string& text) {
+    if (const auto choice = parse_compression(text); choice && choice->info->by_block)
+      profile.host[text] = host_cost_of_codec(measure_codec_work(*choice), own, alone);
+  };
+  for (const CodecInfo& codec : all_codecs())
+    for (const std::string& text : codec.examples) take_codec(text);
+  take_codec(s.options.compress);
   return profile;
 }
 

@@ -193,8 +193,8 @@ int main(int argc, char** argv) {
       for (const std::string& name : compressor_names())
         for (const std::int64_t count : {262'144, 4'194'304, 16'777'216})
           report(*make_compressor(name), count);
-      codecs = {"terngrad",   "qsgd:2",       "qsgd:4",   "qsgd:8",    "onebit",     "topk:0.01",
-                "topk:0.001", "randomk:0.01", "dgc:0.01", "dgc:0.001", "powersgd:2", "powersgd:4"};
+      for (const CodecInfo& codec : all_codecs())
+        codecs.insert(codecs.end(), codec.examples.begin(), codec.examples.end());
     }
 
     constexpr int kWorkers = 4;

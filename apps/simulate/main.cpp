@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/virtual_time.h"
+#include "dist/codecs/codec_table.h"
 #include "dist/transport/mpi_launch.h"
 #include "simulate/devices.h"
 #include "simulate/nets/nets.h"
@@ -111,9 +112,9 @@ bool parse(int argc, char** argv, Options& o) {
        "NAME=d-sync,merge,pipe-sgd")
       ->check(one_of(strategy_names()));
   list(add(kWhat, "--compress", compressors, "NAME",
-           fmt::format("One or several of {}", fmt::join(compressor_names(), ", "))),
+           "One or several, as the training programs have them, such as none,quant8,topk:0.01"),
        "NAME=none")
-      ->check(one_of(compressor_names()));
+      ->check(wrong_compression);
   for (const StrategyOption& option : strategy_options())
     if (option.warmup == StrategyOption::Warmup::no)
       add_strategy_option(app, "Algorithms", option, s.options);

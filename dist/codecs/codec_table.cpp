@@ -31,6 +31,7 @@ std::vector<CodecInfo> make_table() {
        .least = 0,
        .most = 1000,
        .by_default = 2.5,
+       .examples = {"terngrad"},
        .make = make_terngrad},
       {.name = "qsgd",
        .form = "qsgd:BITS",
@@ -39,19 +40,23 @@ std::vector<CodecInfo> make_table() {
        .least = 2,
        .most = 8,
        .whole = true,
+       .examples = {"qsgd:2", "qsgd:4", "qsgd:8"},
        .make = make_qsgd},
       {.name = "onebit",
        .form = "onebit",
        .help = "a sign per element, and two means per block",
        .error_feedback = true,
+       .examples = {"onebit"},
        .make = make_onebit},
       ratio({.name = "topk",
              .form = "topk:RATIO",
              .help = "the largest elements of each block",
+             .examples = {"topk:0.01", "topk:0.001"},
              .make = make_topk}),
       ratio({.name = "randomk",
              .form = "randomk:RATIO",
              .help = "random elements, the same on all workers",
+             .examples = {"randomk:0.01", "randomk:0.1"},
              .make = make_randomk}),
       ratio({.name = "dgc",
              .form = "dgc[:RATIO[:CLIP]]",
@@ -59,6 +64,7 @@ std::vector<CodecInfo> make_table() {
              .by_default = 0.001,
              .second_name = "CLIP",
              .owns_momentum = true,
+             .examples = {"dgc:0.01", "dgc:0.001"},
              .make = make_dgc}),
       {.name = "powersgd",
        .form = "powersgd:RANK",
@@ -69,6 +75,7 @@ std::vector<CodecInfo> make_table() {
        .whole = true,
        .error_feedback = true,
        .by_block = false,
+       .examples = {"powersgd:2", "powersgd:4"},
        .make = make_powersgd},
   };
 }
@@ -159,6 +166,17 @@ std::vector<std::string> compressions_to_try(const std::string& text) {
   const auto all = words_of(std::string_view(text).substr(begin.size()), ',');
   for (const std::string& one : all) parse_compression(one);
   return all;
+}
+
+std::string wrong_compression(const std::string& text) {
+  if (text == kAuto || text.starts_with(std::string(kAuto) + ":"))
+    return fmt::format("must name one compression, not {}", text);
+  try {
+    parse_compression(text);
+  } catch (const UserError& e) {
+    return e.what();
+  }
+  return "";
 }
 
 std::string compressor_in_ring(const std::string& text) {

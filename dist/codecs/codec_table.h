@@ -38,6 +38,7 @@ struct CodecInfo {
   // Whether it encodes block by block. Then servers can decode a part of the gradient, and
   // algorithms that cut the gradient differently get the same bits.
   bool by_block = true;
+  std::vector<std::string> examples = {};  // that benchmarks and profiles measure
   std::unique_ptr<Codec> (*make)(const CodecChoice& choice, const CodecContext& context);
 };
 
@@ -51,6 +52,8 @@ std::optional<CodecChoice> parse_compression(const std::string& text);
 // If the text is "auto" or "auto:" and a list with commas: the compressions to choose from. Else
 // none.
 std::vector<std::string> compressions_to_try(const std::string& text);
+// Why the text does not name one compression, for a user; empty if it does.
+std::string wrong_compression(const std::string& text);
 // The compressor that works in the ring and in stagings: `none` if the text names a codec.
 std::string compressor_in_ring(const std::string& text);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/phantom_memory.h"
 #include "base/random.h"
 #include "base/statistics.h"
 #include "dist/block.h"
@@ -14,8 +15,9 @@
 namespace tandem {
 namespace {
 
-// Ranks get different numbers.
+// Ranks get different numbers. In a simulation there are none.
 void fill_at_random(const Tensor& values, int rank) {
+  if (is_phantom(values.raw())) return;
   std::vector<float> numbers(static_cast<std::size_t>(values.count()));
   Random random = Random(1, Purpose::rounding).split(static_cast<std::uint64_t>(rank));
   for (float& number : numbers) number = static_cast<float>(random.uniform(-1, 1));

@@ -17,6 +17,7 @@ struct HostCost {
   double add = 0;  // with (de)compression
   double copy = 0;
   double update = 0;
+  double encode_sum = 0;  // for the sum that an owner sends, with a codec that encodes blocks
 };
 
 // Forward uses the parameters in this order; backward finishes them in the reverse order.
@@ -32,7 +33,7 @@ struct Profile {
   std::string source;      // where the times come from
   std::int64_t batch = 1;  // samples of a worker in an iteration
   std::vector<Tensor> tensors;
-  std::map<std::string, HostCost> host = {};  // by compressor
+  std::map<std::string, HostCost> host = {};  // by --compress
   // How long iterations compute, compared with their mean: quantiles in ascending order. Empty:
   // always equally long.
   std::vector<double> spread = {};
