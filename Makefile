@@ -260,11 +260,12 @@ demo: deps
 	@$(MAKE) --no-print-directory $(BUILD)/mnist_mlp $(BUILD)/speedup
 	@scripts/demo $(BUILD)
 
-# The paper's tables, each with figures and a report, into results/.
+# The paper's tables, each with figures and a report, and the table of all codecs, into results/.
 .PHONY: tables
 tables: deps
 	@$(MAKE) --no-print-directory $(addprefix $(BUILD)/,speedup mnist_mlp cifar_convex)
 	@scripts/tables $(BUILD)
+	@scripts/tables-codecs $(BUILD)
 
 # The figures of the papers, simulated, with the papers' numbers in them.
 .PHONY: figures
@@ -396,8 +397,8 @@ help:
 	@echo
 	@echo "make              build all programs in build/ (about 4 minutes)"
 	@echo "make demo         install libraries, build, get data, train with each algorithm, compare (about 7 minutes)"
-	@echo "make tables       make the speedup tables of MNIST-MLP and CIFAR-Convex, with figures and reports, in results/"
-	@echo "                  (about 15 minutes); make tables-gpu: all benchmarks, on a GPU"
+	@echo "make tables       make the speedup tables of MNIST-MLP and CIFAR-Convex, with figures and reports,"
+	@echo "                  and the table of all codecs, in results/ (about 25 minutes); make tables-gpu: all benchmarks, on a GPU"
 	@echo "make figures      simulate the figures of the papers, into docs/results/ (about 20 minutes)"
 	@echo "make check        install libraries, build and run all tests, also with sanitizers (about 18 minutes)"
 	@echo "make test         build and run the tests in one variant (SAN=thread, DEBUG=1, …)"
