@@ -16,11 +16,10 @@ void keep_others(const Results& earlier, Results& now) {
   }
   std::vector<std::string> settings;
   for (const Cell& cell : now.cells) settings.push_back(cell.setting());
-  const auto& algorithms = all_algorithms();
+  const std::vector<Algorithm> rows = rows_of(now.cells);
   std::ranges::stable_sort(now.cells, {}, [&](const Cell& cell) {
-    return std::pair(
-        std::ranges::find(settings, cell.setting()) - settings.begin(),
-        std::ranges::find(algorithms, cell.name, &Algorithm::name) - algorithms.begin());
+    return std::pair(std::ranges::find(settings, cell.setting()) - settings.begin(),
+                     std::ranges::find(rows, cell.name, &Algorithm::name) - rows.begin());
   });
 }
 

@@ -9,12 +9,12 @@
 namespace tandem {
 namespace {
 
-// One dash and one marker for each compressor.
+// One dash and one marker for each compressor; codecs have other colours.
 std::string dash(std::string_view compress) {
   return compress == "quant8" ? "(3,3)" : compress == "trunc16" ? "(9,4)" : "solid";
 }
 int marker(std::string_view compress) {
-  return compress == "quant8" ? 9 : compress == "trunc16" ? 5 : 7;
+  return compress == "quant8" ? 9 : compress == "trunc16" ? 5 : compress == "none" ? 7 : 13;
 }
 
 }  // namespace

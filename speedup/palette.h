@@ -8,7 +8,8 @@
 
 namespace tandem {
 
-// The same in every figure and table; grey for a name that is not in all_algorithms().
+// The same in every figure and table; grey for a name that is neither in all_algorithms()
+// nor has a codec.
 std::string algorithm_colour(std::string_view name);
 
 // The colour of a thread's activity: compute, data, forward, backward, update, compress, sum,

@@ -24,6 +24,58 @@ const std::vector<Bench>& all_benches() {
   return all;
 }
 
+namespace {
+
+bool possible(const StrategyInfo& info, const std::string& compress) {
+  // The paper has PS-Sync only without compression.
+  if (info.rows.compressors.size() == 1) return info.rows.compressors.front() == compress;
+  try {
+    info.require_possible(info.least_workers, compress, {});
+    return true;
+  } catch (const UserError&) {
+    return false;
+  }
+}
+
+void require_known(const std::vector<std::string>& names, const std::vector<std::string>& known) {
+  for (const std::string& name : names)
+    if (std::ranges::find(known, name) == known.end())
+      throw UserError("--algos {}: choose from {}", name, fmt::join(known, ", "));
+}
+
+}  // namespace
+
+std::vector<Algorithm> rows_named(const std::vector<std::string>& algos,
+                                  const std::vector<std::string>& compressions) {
+  const auto chosen = [&](const std::string& name, bool by_default) {
+    return algos.empty() ? by_default : std::ranges::find(algos, name) != algos.end();
+  };
+  std::vector<Algorithm> rows;
+  std::vector<std::string> known;
+  if (compressions.empty()) {
+    for (const Algorithm& a : all_algorithms()) {
+      known.push_back(a.name);
+      if (chosen(a.name, a.by_default)) rows.push_back(a);
+    }
+    require_known(algos, known);
+    return rows;
+  }
+  for (const StrategyInfo& info : all_strategies()) {
+    const std::string& label = info.rows.label;
+    if (label.empty()) continue;
+    known.push_back(label);
+    if (!chosen(label, info.rows.by_default)) continue;
+    for (const std::string& compress : compressions)
+      if (!algos.empty() || possible(info, compress))
+        rows.push_back({row_name(label, compress), info.name, compress, false});
+  }
+  require_known(algos, known);
+  if (rows.empty())
+    throw UserError("no algorithm can be compared with --compress {}",
+                    fmt::join(compressions, ","));
+  return rows;
+}
+
 Results Comparison::begin() const {
   Results r{.bench = bench.program,
             .net = bench.net,

@@ -16,6 +16,12 @@ struct Bench {
 };
 const std::vector<Bench>& all_benches();
 
+// The rows that --algos and --compress choose. Without --compress, --algos names rows; with it,
+// --algos names algorithms, and each is compared with each compression. By default, the paper's
+// algorithms are, with all compressions that they can have. Throws UserError for an unknown name.
+std::vector<Algorithm> rows_named(const std::vector<std::string>& algos,
+                                  const std::vector<std::string>& compressions);
+
 struct Comparison {
   Bench bench;
   std::vector<int> workers;

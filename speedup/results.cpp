@@ -26,6 +26,17 @@ std::string row_name(const std::string& label, const std::string& compress) {
   return label + "+" + (compress == "trunc16" ? "T" : compress == "quant8" ? "Q" : compress);
 }
 
+std::vector<Algorithm> rows_of(std::span<const Cell> cells) {
+  std::vector<Algorithm> rows = all_algorithms();
+  for (const Cell& cell : cells) {
+    if (std::ranges::find(rows, cell.name, &Algorithm::name) != rows.end()) continue;
+    const auto last =
+        std::ranges::find(rows.rbegin(), rows.rend(), cell.algo, &Algorithm::algo).base();
+    rows.insert(last, {cell.name, cell.algo, cell.compress, false});
+  }
+  return rows;
+}
+
 std::string workers_text(int workers) {
   return fmt::format("{} worker{}", workers, workers == 1 ? "" : "s");
 }

@@ -26,6 +26,10 @@ struct Algorithm {
 const std::vector<Algorithm>& all_algorithms();  // from dist/strategies.h, in its order
 // "Pipe-SGD" with "trunc16" is Pipe-SGD+T, and with "topk:0.01" Pipe-SGD+topk:0.01.
 std::string row_name(const std::string& label, const std::string& compress);
+struct Cell;
+// The same, and rows of other compressions that these cells have, each after the others of its
+// algorithm.
+std::vector<Algorithm> rows_of(std::span<const Cell> cells);
 
 // What a worker's compute thread spent its mean iteration on, and what its communication thread did
 // in parallel. The parts without `hidden` sum up to the iteration.

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/statistics.h"
+#include "dist/codecs/codec_table.h"
 #include "dist/strategies.h"
 #include "speedup/child.h"
 #include "speedup/excerpt.h"
@@ -210,7 +211,9 @@ bool same_weights(const Comparison& plan, const Cell& a, const Cell& b) {
   const auto is_synchronous = [](const Cell& cell) {
     return strategy_named(cell.algo).family == Family::synchronous;
   };
-  const bool synchronous = is_synchronous(a) && is_synchronous(b);
+  const auto codec = parse_compression(a.compress);
+  const bool cut_alike = !codec || codec->info->by_block;  // or it does not matter
+  const bool synchronous = is_synchronous(a) && is_synchronous(b) && cut_alike;
   return a.workers == b.workers && a.compress == b.compress &&
          (a.algo == b.algo || (synchronous && plan.deterministic()));
 }

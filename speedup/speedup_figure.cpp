@@ -114,10 +114,11 @@ std::optional<GnuplotFigure> speedup_figure(const Results& results, const Axis& 
   std::vector<std::string> overs, plots;
   std::set<double> positions;
   std::set<std::string> drawn;
+  const std::vector<Algorithm> rows = rows_of(results.cells);
   for (const char* over : {"D-Sync", "PS-Sync"}) {
     std::string plot;
     std::vector<std::string> names;
-    for (const Algorithm& a : all_algorithms()) {
+    for (const Algorithm& a : rows) {
       const auto pairs = pairs_of(results, axis, a.name, over);
       if (pairs.empty() || a.name == over) continue;
       const std::string block = fmt::format("panel{}_{}", plots.size(), names.size());
@@ -163,7 +164,7 @@ std::optional<GnuplotFigure> speedup_figure(const Results& results, const Axis& 
   std::string tics, key;  // for both panels
   for (const double x : positions)
     tics += fmt::format("{0}\"{1:g}\" {1:.6g}", tics.empty() ? "" : ", ", x);
-  for (const Algorithm& a : all_algorithms())
+  for (const Algorithm& a : rows)
     if (drawn.contains(a.name))
       key +=
           fmt::format(", \\\n  NaN with linespoints {} {} title {}", line_style(a.name, a.compress),

@@ -215,7 +215,9 @@ std::string text_table(std::span<const Cell> cells, std::span<const Column> colu
     return std::max<std::size_t>(9,
                                  1 + std::max(c.title.size(), in_group > 1 ? 0 : c.group.size()));
   };
-  std::string groups(12, ' '), titles = groups;
+  std::size_t names = 12;
+  for (const Cell& cell : cells) names = std::max(names, marked_name(cell).size() + 1);
+  std::string groups(names, ' '), titles = groups;
   for (std::size_t i = 0; i < columns.size();) {
     std::size_t all = 0, begin = i;
     for (; i < columns.size() && columns[i].group == columns[begin].group; ++i) {
@@ -226,7 +228,7 @@ std::string text_table(std::span<const Cell> cells, std::span<const Column> colu
   }
   std::string text = groups + "\n" + titles + "\n";
   for (const Cell& cell : cells) {
-    text += fmt::format("{:<12}", marked_name(cell));
+    text += fmt::format("{:<{}}", marked_name(cell), names);
     if (!cell.done())
       text += fmt::format(" {}", missing(cell));
     else

@@ -10,11 +10,13 @@
 #include <filesystem>
 #include <limits>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <string_view>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "dist/codecs/codec_table.h"
 #include "dist/strategies.h"
 #include "dist/transport/link_speed.h"
 #include "dist/transport/mpi_launch.h"
@@ -88,7 +90,7 @@ bool parse(int argc, char** argv, Options& o) {
   Comparison& plan = o.plan;
   std::string bench = "mnist_mlp", data, mpiexec, out;
   std::vector<int> workers = {4};
-  std::vector<std::string> links = {"1gbe"}, algos;
+  std::vector<std::string> links = {"1gbe"}, algos, compressions;
   std::int64_t iterations = 0, batch = 0, threads = 0;
   constexpr std::uint64_t kMost = 1'000'000'000;
   const auto add = [&](const char* name, auto& value, const char* type, const char* help) {
@@ -111,6 +113,13 @@ bool parse(int argc, char** argv, Options& o) {
   without_default("--algos", algos, "NAME", algos_help().c_str())
       ->delimiter(',')
       ->option_text("NAME");
+  without_default("--compress", compressions, "NAME",
+                  "Compare each algorithm with these compressions, such as\n"
+                  "none,trunc16,topk:0.01. --algos then names algorithms\n"
+                  "without +T and +Q; by default, those of the paper")
+      ->delimiter(',')
+      ->option_text("NAME")
+      ->check(wrong_compression);
   without_default("--iterations", iterations, "N",
                   "Per run; default: 600 for mnist_mlp, 300 for\n"
                   "cifar_convex, 200 for cifar_cnn, 20 for the others")
@@ -166,10 +175,9 @@ bool parse(int argc, char** argv, Options& o) {
   plan.workers = workers;
   plan.links = links;
   for (const std::string& link : links) parse_link(link);
-  for (const std::string& name : algos) named(all_algorithms(), &Algorithm::name, name, "--algos");
-  for (const Algorithm& a : all_algorithms())
-    if (algos.empty() ? a.by_default : std::ranges::find(algos, a.name) != algos.end())
-      plan.algorithms.push_back(a);
+  plan.algorithms = rows_named(algos, compressions);
+  if (std::set(compressions.begin(), compressions.end()).size() != compressions.size())
+    throw UserError("--compress: a value is there twice");
   for (const Algorithm& a : plan.algorithms)
     if (const int least = strategy_named(a.algo).least_workers;
         std::ranges::any_of(workers, [=](int count) { return count < least; }))
