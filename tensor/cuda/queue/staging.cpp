@@ -18,21 +18,6 @@ CopyStream::CopyStream() {
         "creating a stream");
 }
 
-template <class T>
-std::unique_ptr<T[], CudaStaging::FreeHost> CudaStaging::pinned(std::size_t count) {
-  void* memory = nullptr;
-  check(cudaHostAlloc(&memory, std::max<std::size_t>(1, count) * sizeof(T), cudaHostAllocPortable),
-        "allocating pinned memory");
-  return std::unique_ptr<T[], FreeHost>(static_cast<T*>(memory));
-}
-
-template <class T>
-std::unique_ptr<T[], CudaStaging::FreeDevice> CudaStaging::on_device(std::size_t count) {
-  void* memory = nullptr;
-  check(cudaMalloc(&memory, std::max<std::size_t>(1, count) * sizeof(T)), "allocating memory");
-  return std::unique_ptr<T[], FreeDevice>(static_cast<T*>(memory));
-}
-
 CudaStaging::CudaStaging(const Context& context, const CopyStreams& streams, Packing packing,
                          std::int64_t count, std::int64_t block)
     : context_(context),

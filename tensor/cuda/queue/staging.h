@@ -35,6 +35,7 @@
 
 #include "tensor/cuda/queue/context.h"
 #include "tensor/cuda/queue/event.h"
+#include "tensor/cuda/queue/memory.h"
 #include "tensor/staging.h"
 
 namespace tandem::cuda {
@@ -75,18 +76,6 @@ class CudaStaging : public Staging {
   EventPtr finish() override;
 
  private:
-  struct FreeHost {
-    void operator()(void* memory) const { cudaFreeHost(memory); }
-  };
-  struct FreeDevice {
-    void operator()(void* memory) const { cudaFree(memory); }
-  };
-
-  template <class T>
-  static std::unique_ptr<T[], FreeHost> pinned(std::size_t count);
-  template <class T>
-  static std::unique_ptr<T[], FreeDevice> on_device(std::size_t count);
-
   Queue queue(cudaStream_t stream) const;
   void lay_out(const std::vector<Segment>& segments);
   BlockOrder blocks() const;
@@ -99,10 +88,10 @@ class CudaStaging : public Staging {
   std::int64_t count_, block_;
   std::unique_ptr<CopyStream> own_out_;  // of a large staging
   cudaStream_t out_, back_;
-  std::unique_ptr<std::byte[], FreeDevice> packed_;
-  std::unique_ptr<std::byte[], FreeHost> host_;
-  std::unique_ptr<std::int32_t[], FreeDevice> order_;  // of the packed blocks
-  std::unique_ptr<int[], FreeHost> not_finite_;        // written by the GPU
+  DeviceMemory<std::byte> packed_;
+  PinnedMemory<std::byte> host_;
+  DeviceMemory<std::int32_t> order_;  // of the packed blocks
+  PinnedMemory<int> not_finite_;      // written by the GPU
 
   Tensor values_;
   std::vector<Segment> segments_;
