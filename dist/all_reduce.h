@@ -38,6 +38,9 @@ class AllReduce {
   // values.
   virtual const std::vector<Segment>& segments() const = 0;
 
+  // The staging for values that are encoded on their device; null if any other staging will do.
+  virtual std::unique_ptr<Staging> make_staging() const { return nullptr; }
+
   // Replaces the values by their sum over all ranks, the same bits on every rank. Call
   // values.begin() with segments() first, and values.finish() afterwards. All ranks must call it.
   void sum(Staging& values);

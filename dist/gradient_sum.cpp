@@ -29,9 +29,13 @@ GradientSum::GradientSum(const StrategyContext& context, const BlockRange& range
                             .spans = context.communication.spans(),
                             .linear = linear},
                            range)) {
-  for (int i = 0; i < in_flight; ++i)
-    stagings_.push_back(make_staging(context.parameters.device(), context.compressor, range.count,
-                                     context.communication.spans()));
+  for (int i = 0; i < in_flight; ++i) {
+    auto staging = all_reduce_->make_staging();
+    if (!staging)
+      staging = make_staging(context.parameters.device(), context.compressor, range.count,
+                             context.communication.spans());
+    stagings_.push_back(std::move(staging));
+  }
 }
 
 Staging& GradientSum::staging_of(const Gradient& gradient) const {

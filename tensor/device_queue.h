@@ -14,7 +14,9 @@
 #include <vector>
 
 #include "base/random.h"
+#include "tensor/encoded_staging.h"
 #include "tensor/event.h"
+#include "tensor/low_rank_staging.h"
 #include "tensor/memory_pool.h"
 #include "tensor/staging.h"
 #include "tensor/tensor.h"
@@ -84,6 +86,18 @@ class DeviceQueue {
   virtual std::unique_ptr<Staging> make_staging(Packing packing, std::int64_t count,
                                                 std::int64_t block) {
     (void)packing, (void)count, (void)block;
+    return nullptr;
+  }
+  // Whether this device can encode gradients; and the stagings for that.
+  virtual bool encodes() const { return false; }
+  virtual std::unique_ptr<EncodedStaging> make_encoded_staging(
+      const EncodedStaging::Layout& layout) {
+    (void)layout;
+    return nullptr;
+  }
+  virtual std::unique_ptr<LowRankStaging> make_low_rank_staging(
+      const LowRankStaging::Layout& layout) {
+    (void)layout;
     return nullptr;
   }
   // Transfers batches to this device; null if they are made in its memory.

@@ -32,7 +32,7 @@ std::string what_runs(const Summary& s, const std::string& net, const DataSplit&
         o.ranks_per_node > 1 ? fmt::format(", {} ranks per node", o.ranks_per_node) : "",
         o.compress);
   if (const auto codec = parse_compression(o.compress)) {
-    if (o.device != DeviceKind::cpu)
+    if (o.device != DeviceKind::cpu && !s.encodes_on_device)
       text += "compression: on the host; gradients come from the GPU as they are\n";
     if (s.plain_elements > 0)
       text += fmt::format("compression: {} of {} elements are sent plain\n", s.plain_elements,

@@ -4,6 +4,7 @@
 #include "dist/strategies.h"
 #include "dist/timing/calibration.h"
 #include "dist/transport/mpi_launch.h"
+#include "tensor/backend.h"
 #include "train/plan_file.h"
 
 namespace tandem {
@@ -42,6 +43,10 @@ std::unique_ptr<Codec> make_codec(const TrainOptions& o, const Length& length,
                                   const ParameterSet& parameters, int rank) {
   const auto choice = parse_compression(o.compress);
   if (!choice) return nullptr;
+  // Servers decode on the host, whose codec must know the residuals.
+  const StrategyInfo& algo = strategy_named(o.algo);
+  const bool on_device =
+      parameters.device().backend().encodes() && algo.servers(o.algo_options) == 0;
   return choice->info->make(*choice, {.parameters = parameters,
                                       .workers = o.workers,
                                       .rank = rank,
@@ -49,7 +54,8 @@ std::unique_ptr<Codec> make_codec(const TrainOptions& o, const Length& length,
                                       .error_feedback = !o.no_error_feedback,
                                       .momentum = o.momentum,
                                       .nesterov = o.nesterov,
-                                      .iterations_per_epoch = length.iterations_per_epoch});
+                                      .iterations_per_epoch = length.iterations_per_epoch,
+                                      .device = on_device ? parameters.device() : cpu_device(1)});
 }
 
 Coordination::Run coordinated_run(const std::string& app, const std::vector<Trait>& made_for,

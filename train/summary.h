@@ -36,6 +36,7 @@ struct Summary {
   NetworkCost network;               // measured before training; zero for a single worker
   std::int64_t gradient_count = 0;   // elements of the flat gradient
   std::int64_t plain_elements = 0;   // that a codec sends plain
+  bool encodes_on_device = false;    // a codec, with a gradient on a GPU
   CommunicationPlan plan;            // of worker 0
   bool tested = false;               // else these three are not known
   double train_loss = 0;             // mean over the iterations between the last two tests

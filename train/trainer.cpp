@@ -294,7 +294,10 @@ void run_worker(const Task& task, const DataSplit& data, const TrainOptions& o,
   const bool first = communication.transport().rank() == 0;
   summary.parameters = worker->parameters().count();
   summary.gradient_count = worker->parameters().gradients().count();
-  if (worker->codec()) summary.plain_elements = worker->codec()->plain_elements();
+  if (const Codec* codec = worker->codec()) {
+    summary.plain_elements = codec->plain_elements();
+    summary.encodes_on_device = codec->on_device();
+  }
   summary.warmup = length.warmup;
   summary.cold = length.cold;
   const std::string& net = task.net.empty() ? task.app : task.net;

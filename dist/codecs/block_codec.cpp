@@ -2,16 +2,19 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 
 #include "base/error.h"
 #include "base/phantom_memory.h"
-#include "dist/codecs/block_sum.h"
+#include "dist/codecs/device_block_sum.h"
+#include "dist/codecs/host_block_sum.h"
 
 namespace tandem {
 
 std::unique_ptr<AllReduce> BlockCodec::make_sum(const AllReduce::Group& group,
                                                 const BlockRange& range) {
-  return std::make_unique<BlockSum>(*this, group, range);
+  if (on_device()) return std::make_unique<DeviceBlockSum>(*this, group, range);
+  return std::make_unique<HostBlockSum>(*this, group, range);
 }
 
 BlockCodec::BlockCodec(const CodecContext& context) : Codec(context) {
@@ -83,9 +86,41 @@ void BlockCodec::clear_padding(std::int64_t block, std::span<float> values) cons
               values.begin() + (std::min(gap->end, end) - begin), 0.0F);
 }
 
-Residual::Residual(bool remembers, std::int64_t count) : remembers_(remembers) {
-  if (remembers)
-    left_out_ = Tensor::zeros({count}, Dtype::f32, cpu_device(1));
+std::vector<Segment> BlockCodec::padding_in(const BlockRange& range) const {
+  const std::int64_t begin = range.first(), end = begin + range.count;
+  std::vector<Segment> found;
+  for (const Gap& gap : padding_)
+    if (gap.first < end && begin < gap.end) {
+      const std::int64_t first = std::max(gap.first, begin);
+      found.push_back(
+          {.first = first - begin, .count = std::min(gap.end, end) - first, .step = kBlock});
+    }
+  return found;
+}
+
+namespace {
+
+std::size_t checked(std::span<const std::byte> from, std::size_t bytes) {
+  require(from.size() >= bytes, "an encoded block has {} bytes instead of {}", from.size(), bytes);
+  return bytes;
+}
+
+}  // namespace
+
+Encoding BlockCodec::encoding() { throw std::logic_error("this codec encodes on the host"); }
+
+std::size_t BlockCodec::block_bytes(std::span<const std::byte> from, std::int64_t count) const {
+  return checked(from, most_bytes(count));
+}
+
+std::size_t BlockCodec::sum_block_bytes(std::span<const std::byte> from, std::int64_t count) const {
+  return checked(from, most_sum_bytes(count));
+}
+
+Residual::Residual(const CodecContext& context, std::int64_t count)
+    : remembers_(context.error_feedback) {
+  if (remembers_)
+    left_out_ = Tensor::zeros({count}, Dtype::f32, context.device);
   else
     passing_.resize(static_cast<std::size_t>(kBlock));
 }

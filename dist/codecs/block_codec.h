@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "dist/codecs/codec.h"
+#include "tensor/backend.h"
+#include "tensor/encoded_staging.h"
 
 namespace tandem {
 
@@ -42,6 +44,15 @@ class BlockCodec : public Codec {
   virtual std::size_t decode_sum(std::int64_t block, std::span<const std::byte> from,
                                  std::span<float> values) const = 0;
 
+  // The size of the first block, of `count` elements, among these bytes. Throws if they cannot be
+  // decoded.
+  virtual std::size_t block_bytes(std::span<const std::byte> from, std::int64_t count) const;
+  virtual std::size_t sum_block_bytes(std::span<const std::byte> from, std::int64_t count) const;
+
+  bool on_device() const override { return !context_.device.backend().is_cpu(); }
+  // What this iteration does, for the device; only called if on_device().
+  virtual Encoding encoding();
+
   // The same for consecutive blocks, of which the last may be short.
   std::size_t most_bytes_of_run(std::int64_t count) const;
   std::size_t most_sum_bytes_of_run(std::int64_t count) const;
@@ -52,6 +63,8 @@ class BlockCodec : public Codec {
 
   // Sets what lies between parameters to 0, as it must stay. Decoded values may be anything there.
   void clear_padding(std::int64_t block, std::span<float> values) const;
+  // The same elements of a range, counted from its beginning.
+  std::vector<Segment> padding_in(const BlockRange& range) const;
 
  private:
   struct Gap {
@@ -67,17 +80,20 @@ std::int64_t part_of(double ratio, std::int64_t count);
 // forgotten at once.
 class Residual {
  public:
-  Residual(bool remembers, std::int64_t count);
+  Residual(const CodecContext& context, std::int64_t count);
 
   // The values plus what was left out of them before. Write back what is left out now. Valid until
   // the next call.
   std::span<float> add_to(std::int64_t block, std::span<const float> values);
 
+  // Undefined if nothing is remembered.
+  const Tensor& values() const { return left_out_; }
+
   void visit(State& state, const std::string& name);
 
  private:
   bool remembers_;
-  Tensor left_out_;             // undefined if nothing is remembered
+  Tensor left_out_;             // where the codec encodes
   std::vector<float> passing_;  // one block, if nothing is remembered
 };
 

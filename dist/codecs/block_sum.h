@@ -11,6 +11,8 @@
 // A share is sent in stretches, so that a rank encodes one while another is on the network. (Over
 // MPI, long messages move only while ranks wait.) An encoded stretch may have any length up to the
 // largest that the codec names.
+//
+// Where the values are encoded is up to HostBlockSum and DeviceBlockSum.
 #pragma once
 
 #include <vector>
@@ -22,49 +24,53 @@ namespace tandem {
 
 class BlockSum : public AllReduce {
  public:
-  BlockSum(BlockCodec& codec, const Group& group, const BlockRange& range);
-
   const std::vector<Segment>& segments() const override { return segments_; }
 
- private:
-  struct Message {
-    std::vector<std::byte> memory;
-    std::size_t bytes = 0;  // of the memory that are used
-
-    std::span<const std::byte> content() const { return std::span(memory).first(bytes); }
-  };
+ protected:
+  using Bytes = std::span<const std::byte>;
   struct Stretch {
     std::size_t segment = 0;
     std::int64_t first_block = 0;  // in the flat gradient; the next ones are p blocks apart
     int owner = 0;
-    Message values;  // of this worker, encoded
-    Request sent;
-    Message sum;                                 // encoded by the owner
-    std::vector<Request> sums;                   // the owner's sends, or the other workers' receive
-    std::vector<std::vector<std::byte>> memory;  // by worker: what it sends to the owner
-    std::vector<Request> received;               // by worker
+    Request sent;                   // this worker's values
+    std::vector<Request> received;  // the owner's, by worker
+    std::vector<Request> sums;      // the owner's sends, or the other workers' receive
   };
 
-  void run(Staging& values) override;
-  void give_up(Staging& values) override;
+  // A stretch has up to so many blocks. A sum is sent when `ahead` more have been added.
+  BlockSum(BlockCodec& codec, const Group& group, const BlockRange& range, std::int64_t blocks,
+           std::size_t ahead);
 
-  void receive_all();
-  void measure_norm(Staging& values);
-  void encode(Stretch& stretch, Staging& values);
-  void add_up(Stretch& stretch, Staging& values);
-  void take_sum(Stretch& stretch, Staging& values, std::span<const std::byte> sum);
+  // Where the owner receives a worker's values, and other workers the sum.
+  virtual std::span<std::byte> message_memory(const Stretch& stretch, int worker) = 0;
+  virtual std::span<std::byte> sum_memory(const Stretch& stretch) = 0;
 
-  // Calls f(number of the block, its values).
-  template <class F>
-  void for_each_block(const Stretch& stretch, const Pieces& values, F&& f) const;
+  // A sum takes these steps. The messages of all workers, in the order of the ring, stay until
+  // sum_of() returns the encoded sum.
+  virtual void begin(Staging& values) = 0;
+  virtual Bytes encode(const Stretch& stretch) = 0;
+  virtual void add_up(const Stretch& stretch, const std::vector<Bytes>& messages) = 0;
+  virtual Bytes sum_of(const Stretch& stretch) = 0;
+  virtual void take_sum(const Stretch& stretch, Bytes sum) = 0;
+
   bool owns(const Stretch& stretch) const { return stretch.owner == self_; }
 
   BlockCodec& codec_;
   int self_;
-  Tag values_tag_, sums_tag_;
   std::vector<Segment> segments_;
-  std::vector<float> sum_;          // of a block
   std::vector<Stretch> stretches_;  // in the order of segments_
+
+ private:
+  void run(Staging& values) override;
+  void give_up(Staging& values) override;
+
+  void receive_all();
+  void add_and_send_all();
+  void send_sum(Stretch& stretch);
+
+  Tag values_tag_, sums_tag_;
+  std::size_t ahead_;
+  std::vector<Bytes> encoded_;  // by stretch
 };
 
 }  // namespace tandem

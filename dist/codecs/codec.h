@@ -28,6 +28,8 @@ struct CodecContext {
   double momentum = 0;
   bool nesterov = false;
   std::int64_t iterations_per_epoch = 1;  // for a codec that begins with mild compression
+  // Where to encode: the gradient's device, if it can (DeviceQueue::encodes), or a CPU.
+  Device device = cpu_device(1);
 };
 
 class BlockCodec;
@@ -48,6 +50,9 @@ class Codec {
                                               const BlockRange& range) = 0;
   // For algorithms with servers: this codec, if it encodes block by block.
   virtual BlockCodec* blocks() { return nullptr; }
+
+  // Whether gradients are encoded by the device that has them. Otherwise it is the host.
+  virtual bool on_device() const { return false; }
 
   // How many elements of the gradient are sent plain, because encoding them would not gain.
   virtual std::int64_t plain_elements() const { return 0; }

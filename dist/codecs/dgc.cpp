@@ -16,6 +16,8 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <optional>
+#include <utility>
 
 #include "dist/codecs/codec_table.h"
 #include "dist/codecs/sparse_codec.h"
@@ -43,6 +45,10 @@ class Dgc : public SparseCodec {
   std::size_t most_sum_bytes(std::int64_t count) const override { return most_bytes(count); }
   std::int64_t plain_elements() const override;
 
+  // A device does not know the norm of a gradient whose parts come one by one.
+  bool on_device() const override { return SparseCodec::on_device() && !needs_norm(); }
+  Encoding encoding() override;
+
   bool needs_norm() const override { return clip_ > 0; }
   void set_norm(double norm) override {
     factor_ = static_cast<float>(norm > clip_ ? clip_ / norm : 1);
@@ -62,6 +68,9 @@ class Dgc : public SparseCodec {
 
   double ratio(std::int64_t iteration) const;
   void end_iteration(std::int64_t next);
+  static double threshold(std::span<std::uint32_t> sample, double ratio);
+  void prepare_device();
+  void fetch_thresholds();  // from the device
   // Calls f(number of the tensor, its first and last place in the block).
   template <class F>
   void for_each_tensor(std::int64_t block, std::int64_t count, F&& f);
@@ -72,14 +81,19 @@ class Dgc : public SparseCodec {
   std::vector<Weight> tensors_;     // by address
   std::vector<double> thresholds_;  // by tensor
   Chosen chosen_;
+
+  // On a device, which has the samples and thresholds.
+  Tensor parts_, sample_on_device_, thresholds_on_device_;
+  bool has_sample_ = false;
+  std::optional<double> next_ratio_;  // of thresholds that are still to be made from the sample
 };
 
 Dgc::Dgc(double ratio, double clip, const CodecContext& context)
     : SparseCodec(context),
       ratio_(ratio),
       clip_(clip / std::sqrt(static_cast<double>(context.workers))),
-      u_(Tensor::zeros({count()}, Dtype::f32, cpu_device(1))),
-      v_(Tensor::zeros({count()}, Dtype::f32, cpu_device(1))) {
+      u_(Tensor::zeros({count()}, Dtype::f32, on_device() ? context.device : cpu_device(1))),
+      v_(Tensor::zeros({count()}, Dtype::f32, u_.device())) {
   for (const Parameter* p : context.parameters.trained()) {
     const auto n = static_cast<double>(p->shape.count());
     const double sample = std::max(kSampled * n, kLeastAbove / ratio);
@@ -89,6 +103,47 @@ Dgc::Dgc(double ratio, double clip, const CodecContext& context)
                         .stride = std::max<std::int64_t>(1, std::llround(n / sample))});
   }
   thresholds_.resize(tensors_.size());
+  if (on_device()) prepare_device();
+}
+
+void Dgc::prepare_device() {
+  std::vector<Encoding::Part> all;
+  std::int64_t sampled = 0;
+  for (const Weight& tensor : tensors_) {
+    // The elements at multiples of the stride, as in encode().
+    const std::int64_t in_sample =
+        tensor.whole ? 0 : parts(tensor.end, tensor.stride) - parts(tensor.first, tensor.stride);
+    all.push_back({.first = tensor.first,
+                   .end = tensor.end,
+                   .stride = tensor.stride,
+                   .sample_at = sampled,
+                   .sample_count = in_sample,
+                   .whole = tensor.whole});
+    sampled += in_sample;
+  }
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(all));
+  parts_ = Tensor::empty({std::ssize(bytes)}, Dtype::u8, context_.device);
+  context_.device.backend().copy_from_host(bytes, parts_);
+  sample_on_device_ = Tensor::from(std::vector<std::int32_t>(static_cast<std::size_t>(sampled)),
+                                   {sampled}, context_.device);
+  thresholds_on_device_ = Tensor::zeros({std::ssize(tensors_)}, Dtype::f32, context_.device);
+}
+
+Encoding Dgc::encoding() {
+  has_sample_ = true;
+  const std::optional<double> ratio = std::exchange(next_ratio_, std::nullopt);
+  return {.form = Encoding::Form::velocities,
+          .residual = v_,
+          .velocity = u_,
+          .sample = sample_on_device_,
+          .thresholds = thresholds_on_device_,
+          .parts = parts_,
+          .part_count = std::ssize(tensors_),
+          .new_thresholds = ratio.has_value(),
+          .ratio = ratio.value_or(0),
+          .momentum = static_cast<float>(context_.momentum),
+          .nesterov = context_.nesterov,
+          .remembers = context_.error_feedback};
 }
 
 std::int64_t Dgc::plain_elements() const {
@@ -103,17 +158,39 @@ double Dgc::ratio(std::int64_t iteration) const {
   return std::pow(ratio_, static_cast<double>(epoch + 1) / (kWarmupEpochs + 1));
 }
 
-// Makes the thresholds of the next iteration.
+// Makes the thresholds of the next iteration. A device makes them when it encodes.
 void Dgc::end_iteration(std::int64_t next) {
+  if (std::exchange(has_sample_, false)) next_ratio_ = ratio(next);
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
     std::vector<std::uint32_t>& sample = tensors_[i].sample;
     if (sample.empty()) continue;
-    const auto wanted = std::llround(ratio(next) * static_cast<double>(sample.size()));
-    const auto nth = sample.begin() + std::max<std::int64_t>(wanted, 1) - 1;
-    std::ranges::nth_element(sample, nth, std::greater<>());
-    thresholds_[i] = std::bit_cast<float>(
-        std::max(*nth, magnitude_bits(std::numeric_limits<float>::min())));  // zeros are not sent
+    thresholds_[i] = threshold(sample, ratio(next));
     sample.clear();
+  }
+}
+
+double Dgc::threshold(std::span<std::uint32_t> sample, double ratio) {
+  const auto wanted = std::llround(ratio * static_cast<double>(sample.size()));
+  const auto nth = sample.begin() + std::max<std::int64_t>(wanted, 1) - 1;
+  std::ranges::nth_element(sample, nth, std::greater<>());
+  return std::bit_cast<float>(
+      std::max(*nth, magnitude_bits(std::numeric_limits<float>::min())));  // zeros are not sent
+}
+
+void Dgc::fetch_thresholds() {
+  std::ranges::copy(thresholds_on_device_.to_host<float>(), thresholds_.begin());
+  const std::optional<double> ratio = std::exchange(next_ratio_, std::nullopt);
+  if (!ratio) return;
+  const std::vector<std::int32_t> sample = sample_on_device_.to_host<std::int32_t>();
+  std::vector<std::uint32_t> all(sample.begin(), sample.end());
+  std::span<std::uint32_t> rest = all;
+  for (std::size_t i = 0; i < tensors_.size(); ++i) {
+    const Weight& tensor = tensors_[i];
+    if (tensor.whole) continue;
+    const auto n = static_cast<std::size_t>(parts(tensor.end, tensor.stride) -
+                                            parts(tensor.first, tensor.stride));
+    if (n > 0) thresholds_[i] = threshold(rest.first(n), *ratio);
+    rest = rest.subspan(n);
   }
 }
 
@@ -183,9 +260,14 @@ std::size_t Dgc::encode(std::int64_t block, std::span<const float> values, std::
 
 void Dgc::visit(State& state) {
   end_iteration(iteration_ + 1);
+  if (on_device()) fetch_thresholds();
   state("velocity", u_);
   state("residual", v_);
   state("thresholds", thresholds_);
+  if (!on_device()) return;
+  std::vector<float> thresholds;
+  for (const double threshold : thresholds_) thresholds.push_back(static_cast<float>(threshold));
+  thresholds_on_device_.copy_from_host(std::span<const float>(thresholds));
 }
 
 }  // namespace

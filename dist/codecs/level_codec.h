@@ -41,12 +41,23 @@ class LevelCodec : public BlockCodec {
     return decode_levels(kSumBits, from, values);
   }
 
+  Encoding encoding() override {
+    return {.form = Encoding::Form::levels,
+            .key = own_.key(),
+            .sum_key = sums_.key(),
+            .bits = bits_,
+            .sum_bits = kSumBits,
+            .clip = clip_deviations()};
+  }
+
  protected:
   // Magnitudes above it are cut; 0: none are.
   virtual float clip(std::span<const float> values) const {
     (void)values;
     return 0;
   }
+  // The same in standard deviations of the block.
+  virtual float clip_deviations() const { return 0; }
 
  private:
   static constexpr int kSumBits = 8;

@@ -84,9 +84,7 @@ std::size_t decode_bits(std::span<const std::byte> from, std::size_t count, F&& 
 class OneBit : public BlockCodec {
  public:
   explicit OneBit(const CodecContext& context)
-      : BlockCodec(context),
-        residual_(context.error_feedback, count()),
-        residual_of_sums_(context.error_feedback, count()) {}
+      : BlockCodec(context), residual_(context, count()), residual_of_sums_(context, count()) {}
 
   std::size_t most_bytes(std::int64_t count) const override {
     return bytes_of(static_cast<std::size_t>(count));
@@ -108,6 +106,12 @@ class OneBit : public BlockCodec {
                          std::span<float> values) const override {
     float* const out = values.data();
     return decode_bits(from, values.size(), [&](std::size_t i, float v) { out[i] = v; });
+  }
+
+  Encoding encoding() override {
+    return {.form = Encoding::Form::signs,
+            .residual = residual_.values(),
+            .residual_of_sums = residual_of_sums_.values()};
   }
 
   void visit(State& state) override {

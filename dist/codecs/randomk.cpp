@@ -19,7 +19,7 @@ namespace {
 class RandomK : public BlockCodec {
  public:
   RandomK(double ratio, const CodecContext& context)
-      : BlockCodec(context), ratio_(ratio), residual_(context.error_feedback, count()) {}
+      : BlockCodec(context), ratio_(ratio), residual_(context, count()) {}
 
   std::size_t most_bytes(std::int64_t count) const override {
     return static_cast<std::size_t>(k_of(count)) * sizeof(float);
@@ -54,17 +54,27 @@ class RandomK : public BlockCodec {
     return read(block, from, values.size(), [&](std::size_t i, float v) { values[i] = v; });
   }
 
+  Encoding encoding() override {
+    return {.form = Encoding::Form::chosen,
+            .residual = residual_.values(),
+            .key = stream().key(),
+            .k = static_cast<int>(k_of(kBlock)),
+            .k_of_short = static_cast<int>(k_of(count() % kBlock))};
+  }
+
   void visit(State& state) override { residual_.visit(state, "residual"); }
 
  private:
   std::int64_t k_of(std::int64_t count) const { return part_of(ratio_, count); }
 
+  Random stream() const {
+    return Random(context_.seed, Purpose::rounding).split(static_cast<std::uint64_t>(iteration_));
+  }
+
   // Steps of an odd length visit all places below a power of two, each once.
   template <class F>
   void for_each_chosen(std::int64_t block, std::size_t count, F&& f) const {
-    Random random = Random(context_.seed, Purpose::rounding)
-                        .split(static_cast<std::uint64_t>(iteration_))
-                        .split(static_cast<std::uint64_t>(block));
+    Random random = stream().split(static_cast<std::uint64_t>(block));
     const std::size_t all = std::bit_ceil(count);
     const auto step = static_cast<std::size_t>(random.below(all)) | 1;
     auto place = static_cast<std::size_t>(random.below(all));

@@ -190,6 +190,11 @@ std::size_t decode_sparse(std::span<const std::byte> from, std::span<float> valu
       [&](std::size_t i, float value) { values[i] = value; });
 }
 
+std::size_t sparse_bytes(std::span<const std::byte> from, std::int64_t count) {
+  return read(
+      from, static_cast<std::size_t>(count), [](const std::byte*) {}, [](std::size_t, float) {});
+}
+
 std::size_t most_sparse_bytes(std::int64_t count, std::int64_t chosen) {
   const auto n = static_cast<std::size_t>(count), k = static_cast<std::size_t>(chosen);
   return sizeof(Number) + std::min(n * sizeof(float), k * kPlaceAndValue);

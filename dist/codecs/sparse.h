@@ -43,6 +43,9 @@ std::size_t encode_sparse(std::span<const float> values, std::byte* to);
 std::size_t add_sparse(std::span<const std::byte> from, std::span<float> sum);
 std::size_t decode_sparse(std::span<const std::byte> from, std::span<float> values);
 
+// The size of the first block of these bytes. Throws if it cannot be decoded.
+std::size_t sparse_bytes(std::span<const std::byte> from, std::int64_t count);
+
 // The largest size of a block of `count` elements, of which at most `chosen` are sent.
 std::size_t most_sparse_bytes(std::int64_t count, std::int64_t chosen);
 

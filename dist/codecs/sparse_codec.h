@@ -22,6 +22,13 @@ class SparseCodec : public BlockCodec {
                          std::span<float> values) const override {
     return decode_sparse(from, values);
   }
+
+  std::size_t block_bytes(std::span<const std::byte> from, std::int64_t count) const override {
+    return sparse_bytes(from, count);
+  }
+  std::size_t sum_block_bytes(std::span<const std::byte> from, std::int64_t count) const override {
+    return sparse_bytes(from, count);
+  }
 };
 
 }  // namespace tandem

@@ -32,6 +32,8 @@ class TernGrad : public LevelCodec {
     return clip_ * std::sqrt(squares / static_cast<float>(values.size()));
   }
 
+  float clip_deviations() const override { return clip_; }
+
   float clip_;
 };
 

@@ -16,7 +16,7 @@ namespace {
 class TopK : public SparseCodec {
  public:
   TopK(double ratio, const CodecContext& context)
-      : SparseCodec(context), ratio_(ratio), residual_(context.error_feedback, count()) {}
+      : SparseCodec(context), ratio_(ratio), residual_(context, count()) {}
 
   std::size_t most_bytes(std::int64_t count) const override {
     return most_sparse_bytes(count, k_of(count));
@@ -37,6 +37,13 @@ class TopK : public SparseCodec {
     const std::size_t bytes = encode_chosen(x, chosen_, to);
     for (const std::uint16_t place : chosen_.all()) x[place] = 0;
     return bytes;
+  }
+
+  Encoding encoding() override {
+    return {.form = Encoding::Form::largest,
+            .residual = residual_.values(),
+            .k = static_cast<int>(k_of(kBlock)),
+            .k_of_short = static_cast<int>(k_of(count() % kBlock))};
   }
 
   void visit(State& state) override { residual_.visit(state, "residual"); }

@@ -10,8 +10,10 @@
 #include "tensor/cuda/blas/products.h"
 #include "tensor/cuda/convolution/convolution.h"
 #include "tensor/cuda/queue/context.h"
+#include "tensor/cuda/queue/encoded_staging.h"
 #include "tensor/cuda/queue/event.h"
 #include "tensor/cuda/queue/feed.h"
+#include "tensor/cuda/queue/low_rank_staging.h"
 #include "tensor/cuda/queue/recording.h"
 #include "tensor/cuda/queue/staging.h"
 
@@ -121,6 +123,15 @@ class CudaBackend : public Backend {
                                         std::int64_t block) override {
     if (packing == Packing::ternary) return nullptr;
     return std::make_unique<cuda::CudaStaging>(context_, copy_streams_, packing, count, block);
+  }
+  bool encodes() const override { return true; }
+  std::unique_ptr<EncodedStaging> make_encoded_staging(
+      const EncodedStaging::Layout& layout) override {
+    return std::make_unique<cuda::CudaEncodedStaging>(context_, copy_streams_, layout);
+  }
+  std::unique_ptr<LowRankStaging> make_low_rank_staging(
+      const LowRankStaging::Layout& layout) override {
+    return std::make_unique<cuda::CudaLowRankStaging>(context_, copy_streams_, layout);
   }
   std::unique_ptr<Feed> make_feed(const ByteScale& scale) override {
     return std::make_unique<cuda::CudaFeed>(context_, scale);
