@@ -6,6 +6,7 @@
 #include <ctime>
 #include <functional>
 
+#include "apps/bench_compress/device_codecs.h"
 #include "base/random.h"
 #include "base/statistics.h"
 #include "dist/codecs/block_codec.h"
@@ -179,22 +180,33 @@ class CodecBench {
 
 int main(int argc, char** argv) {
   return run_app("bench_compress", [&] {
-    CLI::App app("Speed of compressors and codecs relative to memcpy, on one core.");
+    CLI::App app(
+        "Speed of compressors and codecs relative to memcpy, on one core; of codecs also on a "
+        "GPU.");
     std::vector<std::string> codecs;
     app.add_option("codecs", codecs, "only these codecs, such as topk:0.01")
         ->check([](const std::string& text) {
           return parse_compression(text) ? "" : text + " is not a codec";
         });
+    std::string device = "cpu";
+    app.add_option("--device", device, "cpu, or cuda: codecs on a GPU")
+        ->check(CLI::IsMember({"cpu", "cuda"}));
     if (!parse_command_line(app, argc, argv)) return;
-    if (codecs.empty()) {
+    const bool only_codecs = !codecs.empty();
+    if (!only_codecs)
+      for (const CodecInfo& codec : all_codecs())
+        codecs.insert(codecs.end(), codec.examples.begin(), codec.examples.end());
+    if (device == "cuda") {
+      constexpr std::int64_t kResNet50 = 25'557'032 / 2048 * 2048;  // elements, about
+      return report_codecs_on_gpu(codecs, kResNet50);
+    }
+    if (!only_codecs) {
       fmt::print("f32 bytes per second, relative to memcpy\n");
       fmt::print("{:13} {:>9} {:>12} {:>11} {:>11} {:>9}\n", "", "f32", "memcpy GB/s", "compress",
                  "decompress", "hop");
       for (const std::string& name : compressor_names())
         for (const std::int64_t count : {262'144, 4'194'304, 16'777'216})
           report(*make_compressor(name), count);
-      for (const CodecInfo& codec : all_codecs())
-        codecs.insert(codecs.end(), codec.examples.begin(), codec.examples.end());
     }
 
     constexpr int kWorkers = 4;
