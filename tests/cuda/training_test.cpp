@@ -4,7 +4,6 @@
 #include "dist/block.h"
 #include "dist/compress/compressor.h"
 #include "dist/strategies.h"
-#include "layers/batch_norm.h"
 #include "layers/conv2d.h"
 #include "layers/linear.h"
 #include "layers/models/models.h"
@@ -13,6 +12,7 @@
 #include "tests/cuda/compare.h"
 #include "tests/train/digits.h"
 #include "tests/train/resuming.h"
+#include "tests/train/small_conv_net.h"
 #include "train/trainer.h"
 
 using namespace tandem;
@@ -22,25 +22,6 @@ namespace {
 
 std::unique_ptr<Layer> mlp(const Shape&, std::int64_t, std::uint64_t seed) {
   return mnist_mlp(seed);
-}
-
-// A convolution with batch norm, whose running statistics every worker measures on its own, and
-// dropout, whose random numbers are every step's and every worker's own.
-std::unique_ptr<Layer> conv_net(const Shape&, std::int64_t, std::uint64_t seed) {
-  const Random random(seed, Purpose::weights);
-  auto model = std::make_unique<Sequential>();
-  model
-      ->add<Conv2d>("0",
-                    Conv2d::Options{.in = 1, .out = 8, .window = 3, .convolution = {.stride = 2}},
-                    random.split(0))
-      .add<BatchNorm2d>("1", 8)
-      .add<Relu>("2")
-      .add<MaxPool>("3", Pool{})
-      .add<Flatten>("4")
-      .add<Dropout>("5", 0.3)
-      .add<Linear>("6", Linear::Options{.in = 6 * 6 * 8, .out = 10, .image = {6, 6, 8}},
-                   random.split(6));
-  return model;
 }
 
 using Model = std::unique_ptr<Layer> (*)(const Shape&, std::int64_t, std::uint64_t);
@@ -84,7 +65,7 @@ std::unique_ptr<Layer> wide_net(const Shape&, std::int64_t, std::uint64_t seed) 
 }  // namespace
 
 TEST_CASE("cuda: training: replayed steps give the bits of direct ones, and runs repeat") {
-  for (const Model model : {mlp, conv_net})
+  for (const Model model : {mlp, small_conv_net})
     for (const Precision precision : kPrecisions) {
       CAPTURE(to_string(precision));
       CAPTURE(model == mlp);
@@ -99,7 +80,7 @@ TEST_CASE("cuda: training: replayed steps give the bits of direct ones, and runs
 }
 
 TEST_CASE("cuda: training: replayed steps give the bits of direct ones with other algorithms too") {
-  for (const Model model : {mlp, conv_net})
+  for (const Model model : {mlp, small_conv_net})
     for (const Precision precision : {Precision::fp32, Precision::bf16})
       for (const char* algo : {"pipe-sgd", "local-sgd"})
         for (const int workers : {1, 2, 4}) {
@@ -119,7 +100,7 @@ TEST_CASE("cuda: training: replayed steps give the bits of direct ones with othe
 }
 
 TEST_CASE("cuda: training: all synchronous algorithms and pipe-sgd with K=1 have the same bits") {
-  for (const Model model : {mlp, conv_net})
+  for (const Model model : {mlp, small_conv_net})
     for (const Precision precision : {Precision::fp32, Precision::bf16})
       for (const std::string& compress : compressor_names()) {
         if (make_compressor(compress)->packing() == Packing::ternary) continue;  // only on hosts
@@ -152,19 +133,20 @@ TEST_CASE("cuda: training: all synchronous algorithms and pipe-sgd with K=1 have
 }
 
 TEST_CASE("cuda: training: every algorithm continues from a checkpoint to the same bits") {
-  check_every_algorithm_resumes(task(conv_net), [](const std::string& algo, int workers, int pair) {
-    TrainOptions o = options(algo, workers, pair % 2 == 1 ? Precision::bf16 : Precision::fp32);
-    o.iterations = 26;  // more than an epoch, and more than plans measure
-    o.test_every = 7;
-    o.graphs = Switch::on;
-    return o;
-  });
+  check_every_algorithm_resumes(
+      task(small_conv_net), [](const std::string& algo, int workers, int pair) {
+        TrainOptions o = options(algo, workers, pair % 2 == 1 ? Precision::bf16 : Precision::fp32);
+        o.iterations = 26;  // more than an epoch, and more than plans measure
+        o.test_every = 7;
+        o.graphs = Switch::on;
+        return o;
+      });
 }
 
 TEST_CASE("cuda: training: a single worker equals d-sync with one worker") {
   for (const Precision precision : {Precision::fp32, Precision::bf16})
-    CHECK(hash(conv_net, options("d-sync", 1, precision)) ==
-          hash(conv_net, options("single", 1, precision)));
+    CHECK(hash(small_conv_net, options("d-sync", 1, precision)) ==
+          hash(small_conv_net, options("single", 1, precision)));
 }
 
 TEST_CASE("cuda: training: the GPU learns what the CPU learns") {

@@ -1,15 +1,9 @@
 // Training a net with batch norm on several workers.
 #include <doctest/doctest.h>
 
-#include <memory>
-
-#include "layers/batch_norm.h"
-#include "layers/conv2d.h"
-#include "layers/linear.h"
-#include "layers/sequential.h"
-#include "layers/simple.h"
 #include "tests/support.h"
 #include "tests/train/digits.h"
+#include "tests/train/small_conv_net.h"
 #include "tests/train/small_mlp.h"
 #include "train/safetensors.h"
 #include "train/trainer.h"
@@ -18,23 +12,6 @@ using namespace tandem;
 using namespace tandem::test;
 
 namespace {
-
-// A convolution with batch norm, whose running statistics every worker measures on its own.
-std::unique_ptr<Layer> small_conv_net(const Shape&, std::int64_t, std::uint64_t seed) {
-  const Random random(seed, Purpose::weights);
-  auto model = std::make_unique<Sequential>();
-  model
-      ->add<Conv2d>("0",
-                    Conv2d::Options{.in = 1, .out = 8, .window = 3, .convolution = {.stride = 2}},
-                    random.split(0))
-      .add<BatchNorm2d>("1", 8)
-      .add<Relu>("2")
-      .add<MaxPool>("3", Pool{})
-      .add<Flatten>("4")
-      .add<Linear>("5", Linear::Options{.in = 6 * 6 * 8, .out = 10, .image = {6, 6, 8}},
-                   random.split(5));
-  return model;
-}
 
 Task conv_task() {
   return {.app = "test", .model = small_conv_net, .data = [] { return digits(); }};
