@@ -142,7 +142,7 @@ $(BUILD)/bench_kernels: private ld_libs += -lbenchmark
 $(BUILD)/tandem_tests: $(call object,$(test_src)) $(BUILD)/libtandem.a $(BUILD)/sources $(BUILD)/link_flags
 	$(link)
 # Needs a GPU to run, but is built with every CUDA build.
-$(BUILD)/cuda_tests: $(call object,$(cuda_test_src) tests/main.cpp tests/support.cpp) $(BUILD)/libtandem.a $(BUILD)/sources $(BUILD)/link_flags
+$(BUILD)/cuda_tests: $(call object,$(cuda_test_src) tests/json.cpp tests/main.cpp tests/support.cpp) $(BUILD)/libtandem.a $(BUILD)/sources $(BUILD)/link_flags
 	$(link)
 # data/fetch builds this program when it needs it. It has few sources, so that this takes seconds.
 $(BUILD)/cifar_from_png: $(call object,data/tools/cifar_from_png.cpp data/decode_image.cpp data/jpeg_check.cpp data/png_check.cpp) $(BUILD)/link_flags

@@ -1,8 +1,7 @@
 // bench_step as a user starts it.
 #include <doctest/doctest.h>
 
-#include <nlohmann/json.hpp>
-
+#include "tests/json.h"
 #include "tests/support.h"
 
 using namespace tandem::test;
@@ -12,7 +11,7 @@ TEST_CASE("bench_step: a warm training step allocates nothing") {
       "bench_step",
       {"--model", "mnist_mlp", "--batch", "20", "--threads", "2", "--iterations", "30", "--json"});
   REQUIRE(r.status == 0);
-  const auto json = nlohmann::json::parse(r.out);
+  const auto json = json_of(r.out);
   CHECK(json["allocations_per_step"] == 0);
   CHECK(json["min_ms"] <= json["median_ms"]);
   CHECK(json["median_ms"] <= json["p95_ms"]);
@@ -23,5 +22,5 @@ TEST_CASE("bench_step: a warm training step allocates nothing") {
   const ProgramResult conv = run_program(
       "bench_step", {"--model", "cifar_cnn", "--iterations", "1", "--warmup", "1", "--json"});
   REQUIRE(conv.status == 0);
-  CHECK(nlohmann::json::parse(conv.out)["batch"] == 100);
+  CHECK(json_of(conv.out)["batch"] == 100);
 }

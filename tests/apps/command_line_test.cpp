@@ -2,13 +2,13 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <regex>
 
 #include "base/error.h"
 #include "tensor/cuda/cuda_backend.h"
 #include "tests/apps/mnist_mlp.h"
 #include "tests/data/idx_files.h"
+#include "tests/json.h"
 #include "tests/support.h"
 
 using namespace tandem::test;
@@ -220,7 +220,7 @@ TEST_CASE("command line: numbers are decimal, and the last of repeated options c
                                 "--batch", "010", "--seed", "18446744073709551615", "--quiet",
                                 "--summary", folder / "summary.json"});
   CHECK(r.status == 0);
-  const auto json = nlohmann::json::parse(read_bytes(folder / "summary.json"));
+  const auto json = json_of(read_bytes(folder / "summary.json"));
   CHECK(json["options"]["batch"] == 10);
   CHECK(json["options"]["seed"] == 18446744073709551615ULL);
 }

@@ -5,10 +5,10 @@
 
 #include <chrono>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 #include "tests/apps/mpiexec.h"
+#include "tests/json.h"
 #include "tests/support.h"
 #include "train/checkpoint.h"
 
@@ -57,7 +57,7 @@ void wait_until(Holds&& holds) {
 
 nlohmann::json summary_of(const ProgramResult& r) {
   CAPTURE(r.err);
-  return nlohmann::json::parse(r.out);
+  return json_of(r.out);
 }
 
 // The process with this parent; 0 if there is none.
@@ -111,7 +111,7 @@ TEST_CASE("interruption: without --checkpoint the run ends with its results, too
   CHECK(r.status == 143);
   CHECK(r.err.find("; without --checkpoint the run cannot be continued\n") != r.err.npos);
   CHECK(r.out.find("test accuracy  not tested") != r.out.npos);
-  const auto summary = nlohmann::json::parse(read_bytes(folder / "summary.json"));
+  const auto summary = json_of(read_bytes(folder / "summary.json"));
   CHECK(summary["test_accuracy"].is_null());
   CHECK(summary["iterations"] > 0);
   const bool timed = summary["iteration_ms"]["timed"] > 0;

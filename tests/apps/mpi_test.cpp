@@ -1,12 +1,12 @@
 // Programs under mpiexec: their results, and what they refuse.
 #include <doctest/doctest.h>
 
-#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 
 #include "tests/apps/mpiexec.h"
 #include "tests/data/idx_files.h"
+#include "tests/json.h"
 #include "tests/support.h"
 #include "train/profile_file.h"
 
@@ -35,7 +35,7 @@ ProgramResult run_mpi(int ranks, const std::string& program, const Words& argume
 std::string hash_in(const ProgramResult& r) {
   CAPTURE(r.err);
   REQUIRE(r.status == 0);
-  return nlohmann::json::parse(r.out)["weights_hash"];
+  return json_of(r.out)["weights_hash"];
 }
 
 }  // namespace
@@ -292,7 +292,7 @@ TEST_CASE("mpi: rank 0 reads and writes the plan, and a plan that does not fit e
   const Words with_plan = words + Words{"--plan", plan};
   const std::string measured = hash_in(run_mpi(3, "mnist_mlp", with_plan));
   // Every layer alone. Only rank 0 has the file.
-  auto json = nlohmann::json::parse(read_bytes(plan));
+  auto json = json_of(read_bytes(plan));
   nlohmann::json alone;
   for (const auto& message : json["messages"])
     for (const auto& layer : message["layers"]) alone.push_back({{"layers", {layer}}});
@@ -302,8 +302,8 @@ TEST_CASE("mpi: rank 0 reads and writes the plan, and a plan that does not fit e
                                       {"mnist_mlp", words},
                                       {"mnist_mlp", words + Words{"--plan", "/nowhere/plan"}}});
   CHECK(hash_in(used) == measured);
-  CHECK(nlohmann::json::parse(used.out)["plan"]["messages"] == 3);
-  CHECK(nlohmann::json::parse(used.out)["plan"]["first_iteration"] == 2);
+  CHECK(json_of(used.out)["plan"]["messages"] == 3);
+  CHECK(json_of(used.out)["plan"]["first_iteration"] == 2);
 
   const auto refusal = [&](int ranks, const nlohmann::json& text) {
     write_bytes(plan, text.dump());

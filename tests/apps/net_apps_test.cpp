@@ -1,9 +1,8 @@
 // The programs of the convolutional benchmarks as a user starts them.
 #include <doctest/doctest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "tests/data/image_files.h"
+#include "tests/json.h"
 #include "tests/support.h"
 
 using namespace tandem::test;
@@ -52,7 +51,7 @@ nlohmann::json summary_of(const std::string& app, Words arguments) {
   CAPTURE(r.err);
   REQUIRE(r.status == 0);
   CHECK(r.out.empty());
-  return nlohmann::json::parse(read_bytes(folder / "summary.json"));
+  return json_of(read_bytes(folder / "summary.json"));
 }
 
 }  // namespace

@@ -4,11 +4,11 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "tests/apps/mnist_mlp.h"
 #include "tests/data/idx_files.h"
+#include "tests/json.h"
 #include "tests/support.h"
 #include "train/file_lock.h"
 #include "train/safetensors.h"
@@ -20,7 +20,7 @@ TEST_CASE("command line: the summary says which version and commit made it") {
   const ProgramResult r = run_program("mnist_mlp", {"--data", "synthetic", "--iterations", "1",
                                                     "--quiet", "--summary", "/dev/stdout"});
   REQUIRE(r.status == 0);
-  const auto json = nlohmann::json::parse(r.out);
+  const auto json = json_of(r.out);
   CHECK(json["version"] == tandem::tandem_version());
   CHECK(json["commit"] == (tandem::tandem_commit().empty()
                                ? nlohmann::json()
@@ -46,7 +46,7 @@ TEST_CASE("command line: a short run prints its results, and --quiet prints noth
   CHECK(silent.status == 0);
   CHECK(silent.out.empty());
   CHECK(silent.err.empty());
-  const auto json = nlohmann::json::parse(read_bytes(folder / "summary.json"));
+  const auto json = json_of(read_bytes(folder / "summary.json"));
   CHECK(loud.out.find(json["weights_hash"].get<std::string>()) != std::string::npos);
 }
 
@@ -141,14 +141,14 @@ TEST_CASE("command line: - is standard output, and progress then goes to stderr"
   };
   for (const char* name : {"-", "/dev/stdout"}) {
     const ProgramResult r = run({"--summary", name});
-    CHECK(nlohmann::json::parse(r.out)["iterations"] == 2);
+    CHECK(json_of(r.out)["iterations"] == 2);
     CHECK(r.err.find("test accuracy") != std::string::npos);
     CHECK(run({"--summary", name, "--quiet"}).err.empty());
   }
   const std::string metrics = run({"--metrics", "-", "--quiet"}).out;
   CHECK(std::count(metrics.begin(), metrics.end(), '\n') == 3);
-  CHECK(nlohmann::json::parse(metrics.substr(0, metrics.find('\n')))["iteration"] == 1);
-  CHECK(nlohmann::json::parse(run({"--trace", "-"}).out).contains("traceEvents"));
+  CHECK(json_of(metrics.substr(0, metrics.find('\n')))["iteration"] == 1);
+  CHECK(json_of(run({"--trace", "-"}).out).contains("traceEvents"));
   CHECK(run({"--profile", "-"}).out.starts_with("tandem profile 1\nnet mnist_mlp\n"));
   write_bytes(folder / "weights", run({"--save", "-"}).out);
   CHECK(tandem::read_safetensors(folder / "weights").size() == 6);
@@ -193,7 +193,7 @@ TEST_CASE("command line: a plan that cannot be written does not end the run") {
   const std::string reason = "--plan: cannot write /dev/full: No space left on device";
   CHECK(r.err == "mnist_mlp: " + reason + "; the run continues without it\n" +
                      "mnist_mlp: not everything could be written: " + reason + "\n");
-  CHECK(nlohmann::json::parse(read_bytes(folder / "summary"))["plan"]["first_iteration"] == 10);
+  CHECK(json_of(read_bytes(folder / "summary"))["plan"]["first_iteration"] == 10);
 }
 
 TEST_CASE("command line: a closed standard output does not end a run") {

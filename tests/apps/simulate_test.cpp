@@ -2,9 +2,9 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "base/virtual_time.h"
+#include "tests/json.h"
 #include "tests/support.h"
 
 using namespace tandem;
@@ -74,7 +74,7 @@ TEST_CASE("simulate: what a run measured predicts that run" * doctest::skip(!has
   const double ms = std::stod(r.out.substr(at + 8));
   CHECK(ms > 207);
   CHECK(ms < 2000);
-  CHECK_FALSE(nlohmann::json::parse(read_bytes(trace)).at("traceEvents").empty());
+  CHECK_FALSE(json_of(read_bytes(trace)).at("traceEvents").empty());
 }
 
 TEST_CASE("simulate: what is wrong is refused with one sentence" *

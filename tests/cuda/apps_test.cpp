@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "tensor/memo_file.h"
 #include "tests/cuda/compare.h"
+#include "tests/json.h"
 
 using namespace tandem;
 using namespace tandem::test;
@@ -25,7 +25,7 @@ class Run {
     CAPTURE(r.err);
     REQUIRE(r.status == 0);
     CHECK(r.err.empty());
-    return nlohmann::json::parse(read_bytes(folder_ / "summary.json"));
+    return json_of(read_bytes(folder_ / "summary.json"));
   }
   double loss() { return summary()["train_loss"].get<double>(); }
 
@@ -149,7 +149,7 @@ TEST_CASE("cuda: apps: workers share the GPU and write all files") {
   CHECK(json["breakdown_ms"]["forward"].get<double>() > 0);
   CHECK(json["breakdown_ms"]["backward"].get<double>() > 0);
   CHECK(!read_bytes(folder / "metrics").empty());
-  CHECK(!nlohmann::json::parse(read_bytes(folder / "trace"))["traceEvents"].empty());
+  CHECK(!json_of(read_bytes(folder / "trace"))["traceEvents"].empty());
 
   // The weights are f32, and the CPU can take them.
   const auto tested = summary_of("cifar_cnn", {"--data", "synthetic", "--epochs", "0"},

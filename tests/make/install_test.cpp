@@ -2,8 +2,8 @@
 #include <doctest/doctest.h>
 
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 
+#include "tests/json.h"
 #include "tests/support.h"
 
 namespace fs = std::filesystem;
@@ -67,7 +67,7 @@ TEST_CASE("install: a program outside the tree trains its own model on its own d
 TEST_CASE("install: LeNet with a user-defined activation learns digits") {
   const Outside lenet("lenet");
   for (const char* workers : {"", "--workers 2 --algo pipe-sgd"}) {
-    const auto summary = nlohmann::json::parse(lenet.run(
+    const auto summary = json_of(lenet.run(
         "--data synthetic --batch 50 --iterations 100 --summary - " + std::string(workers)));
     CHECK(summary["parameters"] == 61706);
     CHECK(summary["test_accuracy"] > 0.9);

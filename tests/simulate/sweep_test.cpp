@@ -2,7 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "base/error.h"
@@ -10,6 +9,7 @@
 #include "dist/block.h"
 #include "speedup/results_file.h"
 #include "speedup/table.h"
+#include "tests/json.h"
 #include "tests/support.h"
 
 using namespace tandem;
@@ -160,7 +160,7 @@ TEST_CASE("sweep: an explanation lists one iteration, and a trace all of them" *
   CHECK(text.find("compute       forward") != std::string::npos);
   CHECK(text.find("compute       backward") != std::string::npos);
   CHECK(text.find("communication communicate") != std::string::npos);
-  const auto trace = nlohmann::json::parse(trace_of(run));
+  const auto trace = json_of(trace_of(run));
   std::size_t forwards = 0;
   for (const auto& event : trace.at("traceEvents"))
     forwards += event.at("name") == "forward" && event.at("pid") == 0;

@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "speedup/palette.h"
 #include "speedup/report.h"
+#include "tests/json.h"
 #include "tests/speedup/browser.h"
 #include "tests/support.h"
 #include "train/files.h"
@@ -50,7 +50,7 @@ std::string between(const std::string& text, const std::string& begin, const std
 }
 
 Json data_of(const std::string& html) {
-  return Json::parse(
+  return json_of(
       between(html, "<script type=\"application/json\" id=\"what-if-data\">", "</script>"));
 }
 

@@ -3,10 +3,10 @@
 
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "dist/strategies.h"
+#include "tests/json.h"
 #include "tests/support.h"
 #include "tests/train/digits.h"
 #include "tests/train/resuming.h"
@@ -53,7 +53,7 @@ TEST_CASE("asynchronous: metrics have all losses, and tests of the weights at th
     std::vector<double> times, accuracies, mean_losses;
     std::istringstream lines(read_bytes(o.metrics));
     for (std::string line; std::getline(lines, line);) {
-      const auto json = nlohmann::json::parse(line);
+      const auto json = json_of(line);
       if (!json.contains("test_accuracy")) {
         losses.push_back(json["iteration"]);
         CHECK(std::isfinite(json["loss"].get<double>()));

@@ -6,13 +6,13 @@
 
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "base/random.h"
 #include "layers/batch_norm.h"
 #include "layers/linear.h"
 #include "layers/sequential.h"
 #include "layers/simple.h"
+#include "tests/json.h"
 #include "tests/support.h"
 #include "tests/train/digits.h"
 #include "tests/train/resuming.h"
@@ -301,7 +301,7 @@ TEST_CASE(
   CHECK(message.find("--checkpoint: rank 0 could not write its part of iteration 20") !=
         message.npos);
   CHECK(checkpoints_in(o.checkpoint) == std::vector<std::int64_t>{10});
-  CHECK(nlohmann::json::parse(read_bytes(o.summary))["iterations"] == kIterations);
+  CHECK(json_of(read_bytes(o.summary))["iterations"] == kIterations);
 }
 
 TEST_CASE("checkpoint: manifests that others made are refused in one sentence") {

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 #include <thread>
@@ -17,6 +16,7 @@
 #include "layers/linear.h"
 #include "layers/sequential.h"
 #include "layers/simple.h"
+#include "tests/json.h"
 #include "tests/support.h"
 #include "tests/train/digits.h"
 #include "tests/train/small_mlp.h"
@@ -220,8 +220,7 @@ TEST_CASE("distributed: the losses of all workers add up to the batch's loss") {
     std::vector<double> values;
     std::istringstream lines(read_bytes(folder / "metrics"));
     for (std::string line; std::getline(lines, line);)
-      if (const auto json = nlohmann::json::parse(line); json.contains("loss"))
-        values.push_back(json["loss"]);
+      if (const auto json = json_of(line); json.contains("loss")) values.push_back(json["loss"]);
     return values;
   };
   const auto one = losses("single", 1), four = losses("d-sync", 4), local = losses("local-sgd", 4);
@@ -245,7 +244,7 @@ TEST_CASE("distributed: tests may come at any iteration, and change nothing") {
     std::vector<std::pair<int, int>> tests;  // iteration, epoch
     std::istringstream lines(read_bytes(folder / "metrics"));
     for (std::string line; std::getline(lines, line);)
-      if (const auto json = nlohmann::json::parse(line); json.contains("test_accuracy"))
+      if (const auto json = json_of(line); json.contains("test_accuracy"))
         tests.emplace_back(json["iteration"], json["epoch"]);
     CHECK(tests == std::vector<std::pair<int, int>>{{10, 1}, {20, 1}, {25, 2}});
   }
@@ -274,7 +273,7 @@ TEST_CASE("distributed: the summary shows every rank, what it sent and what was 
   const std::int64_t count = s.gradient_count;
   CHECK(s.ranks[0].bytes_sent == 12 * 2 * count);
   CHECK(s.ranks[3].bytes_sent + s.ranks[4].bytes_sent == 12 * 3 * 4 * count);
-  const auto json = nlohmann::json::parse(read_bytes(folder / "summary.json"));
+  const auto json = json_of(read_bytes(folder / "summary.json"));
   CHECK(json["ranks"].size() == 5);
   CHECK(json["ranks"][0]["bytes_sent"] == static_cast<double>(2 * count));
   CHECK(json["iteration_ms"]["predicted"].get<double>() > 0);
@@ -288,10 +287,10 @@ TEST_CASE("distributed: the summary shows every rank, what it sent and what was 
   own.options.algo = "mine";
   CHECK_FALSE(own.predicted_s());
   CHECK(to_text(own).find("  predicted      –\n") != std::string::npos);
-  CHECK(nlohmann::json::parse(to_json(own))["iteration_ms"]["predicted"].is_null());
+  CHECK(json_of(to_json(own))["iteration_ms"]["predicted"].is_null());
 
   // One row per thread, ranks as processes, spans inside each other or one after the other.
-  const auto trace = nlohmann::json::parse(read_bytes(folder / "trace.json"));
+  const auto trace = json_of(read_bytes(folder / "trace.json"));
   std::map<std::pair<int, int>, std::set<std::string>> rows;
   for (const auto& event : trace["traceEvents"])
     if (event["ph"] == "X") {

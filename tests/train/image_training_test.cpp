@@ -1,13 +1,12 @@
 // Training on photographs that are decoded on demand, end to end.
 #include <doctest/doctest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "data/image_folder.h"
 #include "layers/linear.h"
 #include "layers/sequential.h"
 #include "layers/simple.h"
 #include "tests/data/image_files.h"
+#include "tests/json.h"
 #include "tests/support.h"
 #include "train/trainer.h"
 
@@ -51,7 +50,7 @@ TEST_CASE("training on images: broken ones are skipped and reported, for any num
   CHECK(one.skipped.size() == 2);
   CHECK(one.skipped.begin()->starts_with((folder / "train/odd/3.png").string()));
   CHECK(to_text(one).find("2 broken images were skipped") != std::string::npos);
-  const auto json = nlohmann::json::parse(to_json(one));
+  const auto json = json_of(to_json(one));
   CHECK(json["skipped_images"]["count"] == 2);
   CHECK(json["skipped_images"]["first"].size() == 2);
   CHECK(json["breakdown_ms"].contains("data"));  // how long training waited for images

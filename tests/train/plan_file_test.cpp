@@ -4,9 +4,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
+#include "tests/json.h"
 #include "tests/support.h"
 #include "tests/train/digits.h"
 #include "train/check_options.h"
@@ -111,12 +110,12 @@ TEST_CASE("plan file: a plan of another run, net or world is refused, and so is 
   };
   // The good plan, with one value changed.
   const auto with = [&](const char* at, const nlohmann::json& value) {
-    auto json = nlohmann::json::parse(good);
+    auto json = json_of(good);
     json[nlohmann::json::json_pointer(at)] = value;
     return reason(json.dump());
   };
   const auto without = [&](const char* at) {
-    return reason(nlohmann::json::parse(good).patch({{{"op", "remove"}, {"path", at}}}).dump());
+    return reason(json_of(good).patch({{{"op", "remove"}, {"path", at}}}).dump());
   };
 
   TrainOptions other = o;
@@ -216,7 +215,7 @@ TEST_CASE("plan file: the trace shows the plan at the first iteration that follo
   const Summary s = train(mlp_on_digits(), o);
   nlohmann::json plan;
   double begin = 0;  // of iteration 2 on worker 0
-  const auto trace = nlohmann::json::parse(read_bytes(o.trace));
+  const auto trace = json_of(read_bytes(o.trace));
   for (const auto& event : trace["traceEvents"]) {
     if (event["ph"] == "i") {
       CHECK(plan.is_null());
@@ -234,5 +233,5 @@ TEST_CASE("plan file: the trace shows the plan at the first iteration that follo
   CHECK(plan["args"]["predicted_ms"] == doctest::Approx(1e3 * *s.plan.predicted_s));
   CHECK(plan["args"]["first_iteration"] == 2);
   CHECK(plan["ts"].get<double>() <= begin);
-  CHECK(nlohmann::json::parse(read_bytes(o.summary))["plan"] == plan["args"]);
+  CHECK(json_of(read_bytes(o.summary))["plan"] == plan["args"]);
 }

@@ -3,11 +3,11 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "data/image_files.h"
 #include "tests/data/image_files.h"
+#include "tests/json.h"
 #include "tests/support.h"
 #include "tests/train/digits.h"
 
@@ -47,7 +47,7 @@ TEST_CASE("prediction: a trained net names the digits in image files") {
   std::istringstream lines(r.out);
   int right = 0, read = 0;
   for (std::string line; std::getline(lines, line); ++read) {
-    const auto json = nlohmann::json::parse(line);
+    const auto json = json_of(line);
     CHECK(json["file"] == words[static_cast<std::size_t>(6 + read)]);
     CHECK(json["classes"].size() == 5);
     right += json["classes"][0]["index"] == labels[static_cast<std::size_t>(read)] ? 1 : 0;

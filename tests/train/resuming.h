@@ -4,7 +4,6 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "base/random.h"
 #include "dist/compress/compressor.h"
 #include "dist/strategies.h"
+#include "tests/json.h"
 #include "tests/support.h"
 #include "train/checkpoint.h"
 #include "train/trainer.h"
@@ -23,7 +23,7 @@ inline std::vector<nlohmann::json> metrics_in(const std::filesystem::path& file)
   std::vector<nlohmann::json> lines;
   std::istringstream text(read_bytes(file));
   for (std::string line; std::getline(text, line);) {
-    nlohmann::json json = nlohmann::json::parse(line);
+    nlohmann::json json = json_of(line);
     json.erase("iteration_ms");
     json.erase("wall_s");
     lines.push_back(json);

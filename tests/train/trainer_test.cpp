@@ -6,13 +6,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "autograd/ops.h"
 #include "data/synthetic.h"
 #include "layers/models/models.h"
 #include "tensor/cpu/cpu_backend.h"
+#include "tests/json.h"
 #include "tests/support.h"
 #include "train/step_runner.h"
 
@@ -85,7 +85,7 @@ TEST_CASE("training: the step schedule counts epochs") {
     train(task(), o);
     std::istringstream lines(read_bytes(folder / "metrics.jsonl"));
     for (std::string line; std::getline(lines, line);) {
-      const auto entry = nlohmann::json::parse(line);
+      const auto entry = json_of(line);
       if (!entry.contains("lr")) continue;
       const std::int64_t steps = (entry["iteration"].get<std::int64_t>() - 1) / (5 * every);
       CHECK(entry["lr"].get<double>() == doctest::Approx(0.05 * std::pow(0.5, steps)));
@@ -102,7 +102,7 @@ TEST_CASE("training: files are written, and a run can start from them") {
   o.summary = folder / "summary.json";
   const Summary s = train(task(), o);
 
-  const auto json = nlohmann::json::parse(read_bytes(folder / "summary.json"));
+  const auto json = json_of(read_bytes(folder / "summary.json"));
   CHECK(json["iterations"] == 60);
   CHECK(json["weights_hash"] == s.weights_hash);
   CHECK(json["test_accuracy"] == s.test_accuracy);
@@ -123,7 +123,7 @@ TEST_CASE("training: files are written, and a run can start from them") {
   std::istringstream lines(read_bytes(folder / "metrics.jsonl"));
   int iterations = 0, epochs = 0;
   for (std::string line; std::getline(lines, line);) {
-    const auto entry = nlohmann::json::parse(line);
+    const auto entry = json_of(line);
     (entry.contains("test_accuracy") ? epochs : iterations) += 1;
   }
   CHECK(iterations == 60);
