@@ -18,7 +18,7 @@ using namespace tandem::test;
 namespace {
 
 // Iterations that take some seconds.
-constexpr std::int64_t kLength = kSanitized ? 150 : 400;
+constexpr std::int64_t kLength = kSanitized ? 90 : 400;
 
 Words run_for(std::int64_t iterations, const Words& more = {}) {
   Words words = {"--data",

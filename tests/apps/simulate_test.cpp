@@ -34,8 +34,8 @@ TEST_CASE("simulate: from a net and a GPU to tables, figures and a report" *
           doctest::skip(!has_virtual_time())) {
   const TemporaryFolder folder;
   const std::string out = folder / "out";
-  const Words command = {"--net",     "googlenet", "--gpu",  "k80",          "--batch", "64",
-                         "--workers", "2,4,8",     "--algo", "d-sync,merge", "--out",   out};
+  const Words command = {"--net",     "alexnet", "--gpu",  "k80",          "--batch", "64",
+                         "--workers", "2,4,8",   "--algo", "d-sync,merge", "--out",   out};
   const ProgramResult first = run_program("simulate", command);
   CHECK(first.status == 0);
   CHECK(first.err.empty());

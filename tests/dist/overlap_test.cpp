@@ -169,6 +169,8 @@ TEST_CASE("overlap: synchronous algorithms have d-sync's, for random nets, plans
   for (const std::string& compress : compressor_names())
     for (const int workers : {1, 2, 3, 4, 7})
       for (const std::string link : {"none", "10gbit/2us"}) {
+        // With sanitizers, each number of workers has one of the links.
+        if (kSanitized && (workers % 2 == 1) == (link == "none")) continue;
         const auto compressor = make_compressor(compress);
         ++seed;
         const Job reference{.algo = &strategy_named("d-sync"),
