@@ -171,23 +171,30 @@ endef
 $(BUILD)/tandem.pc: $(BUILD)/link_flags $(BUILD)/flags Makefile
 	$(file >$@,$(pkg_config))
 
-# Headers compiled once (base/precompiled.h), for each of the two ways to optimise.
+# Headers compiled once (base/precompiled.h), for each of the two ways to optimise, and for tests.
 ifeq ($(PCH),1)
-precompiled := $(foreach way,fast quick,$(BUILD)/precompiled/$(way)/precompiled.h.gch)
-pch = -fpch-preprocess -include $(BUILD)/precompiled/fast/precompiled.h
-$(quick): private pch = -fpch-preprocess -include $(BUILD)/precompiled/quick/precompiled.h
+precompiled := $(foreach way,fast quick tests,$(BUILD)/precompiled/$(way)/precompiled.h.gch)
+with_headers = -fpch-preprocess -include $(BUILD)/precompiled/$(1)/precompiled.h
+pch = $(call with_headers,fast)
+$(quick): private pch = $(call with_headers,quick)
+$(BUILD)/obj/tests/%.o: private pch = $(call with_headers,tests)
 export CCACHE_SLOPPINESS ?= pch_defines,time_macros
 endif
 $(BUILD)/obj/%.o: %.cpp $(BUILD)/flags | detected $(precompiled)
 	@mkdir -p $(@D)
 	@echo "  c++   $<"
 	@$(CXX) $(cpp_flags) $(cxx_flags) $(pch) -c -o $@ $<
-$(precompiled): base/precompiled.h $(BUILD)/flags | detected
+define precompile
 	@mkdir -p $(@D)
 	@echo "  c++   $< ($(notdir $(@D)))"
 	@cp $< $(@:.gch=)
 	@$(CXX) $(filter-out -MMD,$(cpp_flags)) $(cxx_flags) -MD -MF $(@:.h.gch=.d) -MT $@ -x c++-header -o $@ $<
-$(BUILD)/precompiled/quick/precompiled.h.gch: private cxx_flags += $(quick_flags)
+endef
+$(filter-out %/tests/precompiled.h.gch,$(precompiled)): base/precompiled.h $(BUILD)/flags | detected
+	$(precompile)
+$(filter %/tests/precompiled.h.gch,$(precompiled)): tests/precompiled.h $(BUILD)/flags | detected
+	$(precompile)
+$(filter-out %/fast/precompiled.h.gch,$(precompiled)): private cxx_flags += $(quick_flags)
 # nvcc compiles only the kernels, which include no other part of Tandem. Host code is ordinary C++.
 $(BUILD)/obj/%.o: %.cu $(BUILD)/nvcc_flags | detected
 	@mkdir -p $(@D)
