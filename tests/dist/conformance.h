@@ -308,10 +308,10 @@ inline bool possible(const StrategyInfo& algo, const StrategyOptions& options,
   }
 }
 
-// Calls check(job) for every algorithm with all its variants, compressors, worlds and devices. With
-// sanitizers only every second job runs, or with three counts every third, so that each value of
-// these still meets each value of the others. A check that compares the devices has both, the CPU
-// first. Codecs have fewer worlds, and the largest count. With sanitizers every codec meets every
+// Calls check(job) for every algorithm with all its variants, compressors, worlds and devices.
+// Codecs have fewer worlds, and the largest count. A check that compares the devices has both, the
+// CPU first. With sanitizers only every third job runs, in turn, so that every algorithm still
+// meets every compressor and every world. Of codecs every second job runs: every codec meets every
 // algorithm's defaults, and every other variant meets one of the codecs.
 template <class Check>
 void for_all_jobs(const std::vector<std::int64_t>& counts, const Check& check,
@@ -320,8 +320,10 @@ void for_all_jobs(const std::vector<std::int64_t>& counts, const Check& check,
   const std::size_t codecs = all.size() - compressor_names().size();
   for (std::size_t c = 0; c < all.size(); ++c) {
     const bool codec = parse_compression(all[c]).has_value();
-    const std::size_t one_in = codec || counts.size() < 3 ? 2 : 3;
+    const std::size_t one_in = codec ? 2 : 3;
+    std::size_t a = 0;
     for (const StrategyInfo& algo : all_strategies()) {
+      ++a;
       const std::vector<int> sizes = codec ? std::vector{1, 3} : worlds(algo);
       const std::vector<StrategyOptions> ways = variants(algo);
       for (std::size_t v = 0; v < ways.size(); ++v) {
@@ -331,8 +333,8 @@ void for_all_jobs(const std::vector<std::int64_t>& counts, const Check& check,
           for (std::size_t n = codec ? counts.size() - 1 : 0; n < counts.size(); ++n)
             for (const bool gpu : {false, true}) {
               if (!possible(algo, options, all[c])) continue;
-              const std::size_t turn = (c + w + n + (gpu && !compares_devices ? 1 : 0)) % one_in;
-              if (kSanitized && turn > 0 && sizes.size() > 1) continue;
+              const std::size_t turn = a + v + c + w + n + (gpu && !compares_devices ? 1 : 0);
+              if (kSanitized && turn % one_in > 0 && sizes.size() > 1) continue;
               const Job job{.algo = &algo,
                             .options = options,
                             .compress = all[c],

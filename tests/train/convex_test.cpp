@@ -124,7 +124,8 @@ TrainOptions plain_sgd(const std::string& algo, double k, std::int64_t iteration
 
 }  // namespace
 
-TEST_CASE("convex: D-Sync and Pipe-SGD reach the same loss, as fast as the paper proves") {
+TEST_CASE("convex: D-Sync and Pipe-SGD reach the same loss, as fast as the paper proves" *
+          doctest::skip(kSanitized)) {
   const Problem problem;
   const double least = problem.least_loss();
   double d_sync = 0, pipe_sgd = 0;

@@ -46,7 +46,8 @@ Summary run(const Task& task, TrainOptions o) {
 
 // Ten classes: what knows nothing is right in 10%.
 
-TEST_CASE("training: the CIFAR net learns digits to 80% in 90 iterations") {
+TEST_CASE("training: the CIFAR net learns digits to 80% in 90 iterations" *
+          doctest::skip(kSanitized)) {
   TrainOptions o;
   o.iterations = 90;
   o.lr = 0.02;
