@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <map>
 
 #include "dist/block.h"
 #include "dist/compress/compressor.h"
@@ -45,7 +46,6 @@ std::vector<float> gradient(const ParameterSet& set, int rank, int t) {
 struct Outcome {
   std::vector<float> sum;
   std::map<std::string, std::vector<std::byte>> state;
-  std::int64_t bytes_sent = 0;
 };
 
 // What a worker gets in the last iteration. Every iteration sums two ranges.
@@ -109,6 +109,24 @@ Outcome train(const std::string& text, Transport& transport, int workers, int it
   return outcome;
 }
 
+// By worker, encoded on the host and on the GPU.
+struct Outcomes {
+  std::vector<Outcome> host, gpu;
+};
+
+Outcomes both_ways(const std::string& text, int workers, int iterations, bool error_feedback,
+                   bool nesterov) {
+  Outcomes all{.host = std::vector<Outcome>(static_cast<std::size_t>(workers)),
+               .gpu = std::vector<Outcome>(static_cast<std::size_t>(workers))};
+  for (const bool encodes : {false, true})
+    on_ranks(workers, [&](Transport& transport) {
+      const Device device = cuda_device({});
+      (encodes ? all.gpu : all.host)[static_cast<std::size_t>(transport.rank())] =
+          train(text, transport, workers, iterations, device, encodes, error_feedback, nesterov);
+    });
+  return all;
+}
+
 std::vector<float> as_floats(const std::vector<std::byte>& bytes) {
   std::vector<float> values(bytes.size() / sizeof(float));
   std::memcpy(values.data(), bytes.data(), bytes.size());
@@ -137,13 +155,7 @@ TEST_CASE("cuda: codecs: a GPU sums to the host's bits and remembers the same") 
         CAPTURE(text);
         CAPTURE(workers);
         CAPTURE(error_feedback);
-        std::vector<Outcome> host(static_cast<std::size_t>(workers)), gpu(host.size());
-        for (const bool encodes : {false, true})
-          on_ranks(workers, [&](Transport& transport) {
-            const Device device = cuda_device({});
-            (encodes ? gpu : host)[static_cast<std::size_t>(transport.rank())] = train(
-                text, transport, workers, 7, device, encodes, error_feedback, !error_feedback);
-          });
+        const auto [host, gpu] = both_ways(text, workers, 7, error_feedback, !error_feedback);
         for (std::size_t rank = 0; rank < host.size(); ++rank) {
           CAPTURE(rank);
           CHECK(same_bits(host[rank].sum, gpu[rank].sum));
@@ -164,13 +176,7 @@ TEST_CASE("cuda: codecs: PowerSGD on a GPU differs from the host's by rounding")
         CAPTURE(text);
         CAPTURE(workers);
         CAPTURE(error_feedback);
-        std::vector<Outcome> host(static_cast<std::size_t>(workers)), gpu(host.size());
-        for (const bool encodes : {false, true})
-          on_ranks(workers, [&](Transport& transport) {
-            const Device device = cuda_device({});
-            (encodes ? gpu : host)[static_cast<std::size_t>(transport.rank())] =
-                train(text, transport, workers, 3, device, encodes, error_feedback, false);
-          });
+        const auto [host, gpu] = both_ways(text, workers, 3, error_feedback, false);
         for (std::size_t rank = 0; rank < host.size(); ++rank) {
           CHECK(same_bits(gpu[rank].sum, gpu[0].sum));
           CHECK(relative_difference(gpu[rank].sum, host[rank].sum) < 1e-4);

@@ -339,61 +339,6 @@ __global__ void __launch_bounds__(kSampleThreads)
     thresholds[blockIdx.x] = __uint_as_float(max(least, magnitude_bits(FLT_MIN)));
 }
 
-// ---- messages ----
-// A warp per encoded block. Several CUDA blocks share a message; each finds all offsets.
-constexpr int kGatherers = 8;
-__global__ void __launch_bounds__(kThreads)
-    gather_kernel(Slots from, const MessagePlace* messages, std::byte* to, std::uint32_t* bytes) {
-  __shared__ Shared s;
-  __shared__ unsigned offsets[kThreads];
-  const MessagePlace message = messages[blockIdx.x];
-  to += message.at;
-  unsigned written = 0;
-  for (int first = message.first; first < message.last; first += kThreads) {
-    const int place = first + static_cast<int>(threadIdx.x);
-    unsigned all = 0;
-    const unsigned before = sum_before(s, place < message.last ? from.sizes[place] : 0, all);
-    offsets[threadIdx.x] = written + before;
-    __syncthreads();
-    const int here = min(kThreads, message.last - first);
-    const int own = static_cast<int>(blockIdx.y) * kWarps + static_cast<int>(threadIdx.x) / 32;
-    for (int i = own; i < here; i += kWarps * kGatherers) {
-      const std::byte* const source = from.data + static_cast<std::size_t>(first + i) * from.stride;
-      std::byte* const target = to + offsets[i];
-      const unsigned size = from.sizes[first + i];
-      const auto aligned = static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(target)) | size;
-      const auto copy = [&]<class Unit>(Unit) {
-        for (unsigned k = threadIdx.x % 32; k < size / sizeof(Unit); k += 32)
-          reinterpret_cast<Unit*>(target)[k] = reinterpret_cast<const Unit*>(source)[k];
-      };
-      if (aligned % 4 == 0)
-        copy(std::uint32_t{});
-      else if (aligned % 2 == 0)
-        copy(std::uint16_t{});
-      else
-        copy(std::uint8_t{});
-    }
-    written += all;
-    __syncthreads();
-  }
-  if (threadIdx.x == 0 && blockIdx.y == 0) bytes[blockIdx.x] = written;
-}
-
-__global__ void clear_gaps_kernel(const Gap* gaps, float* values) {
-  const Gap gap = gaps[blockIdx.x];
-  for (std::int64_t i = threadIdx.x; i < gap.count; i += blockDim.x) values[gap.first + i] = 0;
-}
-
-__global__ void __launch_bounds__(kThreads)
-    find_not_finite_kernel(const float* values, std::int64_t count, int* not_finite) {
-  const std::int64_t all = static_cast<std::int64_t>(gridDim.x) * kThreads;
-  bool found = false;
-  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < count;
-       i += all)
-    found |= magnitude_bits(values[i]) >= 0x7f800000U;
-  if (found) *not_finite = 1;
-}
-
 }  // namespace
 
 void encode(const Queue& on, const LargestForm& form, const EncodedBlocks& blocks,
@@ -433,33 +378,12 @@ void decode(const Queue& on, const ChosenForm& form, const EncodedBlocks& blocks
   launch_decode(on, ChosenCoder{nullptr, form.k, form.k_of_short, form.key}, blocks, from, values);
 }
 
-void gather(const Queue& on, const Slots& from, const MessagePlace* messages, int count,
-            std::byte* to, std::uint32_t* bytes) {
-  if (count == 0) return;
-  gather_kernel<<<dim3(static_cast<unsigned>(count), kGatherers), kThreads, 0, on.stream>>>(
-      from, messages, to, bytes);
-  check_launch("gather");
-}
-
 void make_thresholds(const Queue& on, const GradientPart* parts, int count,
                      const std::uint32_t* sample, double ratio, float* thresholds) {
   if (count == 0) return;
   make_thresholds_kernel<<<static_cast<unsigned>(count), kSampleThreads, 0, on.stream>>>(
       parts, sample, ratio, thresholds);
   check_launch("make_thresholds");
-}
-
-void clear_gaps(const Queue& on, const Gap* gaps, int count, float* values) {
-  if (count == 0) return;
-  clear_gaps_kernel<<<static_cast<unsigned>(count), 64, 0, on.stream>>>(gaps, values);
-  check_launch("clear_gaps");
-}
-
-void find_not_finite(const Queue& on, const float* values, std::int64_t count, int* not_finite) {
-  if (count == 0) return;
-  find_not_finite_kernel<<<static_cast<unsigned>(grid_size(on, count, kThreads * 4, 8)), kThreads,
-                           0, on.stream>>>(values, count, not_finite);
-  check_launch("find_not_finite");
 }
 
 }  // namespace tandem::cuda
