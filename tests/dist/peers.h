@@ -18,9 +18,9 @@
 namespace tandem::test {
 
 struct Peer {
-  Peer(const Device& device, std::vector<float> weights,
+  Peer(const Device& device, const std::vector<float>& weights,
        const SgdOptions& options = {.schedule = {.base = 0.125}})
-      : w({std::ssize(weights)}, std::move(weights)), set({{"w", &w}}, device), sgd(set, options) {}
+      : w({std::ssize(weights)}, weights), set({{"w", &w}}, device), sgd(set, options) {}
 
   std::vector<float> weights() const { return w.value.to_host<float>(); }
 
