@@ -91,28 +91,18 @@ class DeviceBench {
       staging.wait(0);
     };
     const double encode_s = median_seconds(encode) - check;
-    using Bytes = std::span<const std::byte>;
-    const auto offsets = [&](std::size_t i, Bytes bytes, bool of_sum) {
-      std::vector<std::uint32_t> all;
-      std::size_t at = 0;
-      for (std::int64_t left = sum_->segments()[i].count; left > 0; left -= kBlock) {
-        all.push_back(static_cast<std::uint32_t>(at));
-        const std::int64_t n = std::min(left, kBlock);
-        at += of_sum ? codec.sum_block_bytes(bytes.subspan(at), n)
-                     : codec.block_bytes(bytes.subspan(at), n);
-      }
-      return all;
-    };
     encode();
     std::vector<EncodedStaging::Message> messages;
     for (std::size_t i = 0; i < segments; ++i)
       messages.push_back(
-          {.data = staging.encoded(i).data(), .offsets = offsets(i, staging.encoded(i), false)});
+          {.data = staging.encoded(i).data(),
+           .offsets = codec.offsets_in(staging.encoded(i), sum_->segments()[i].count)});
     const double add_s = median_seconds([&] {
       for (std::size_t i = 0; i < segments; ++i) staging.add(i, {&messages[i], 1});
       staging.sum(segments - 1);
     });
-    for (std::size_t i = 0; i < segments; ++i) staging.put_sum(i, offsets(i, staging.sum(i), true));
+    for (std::size_t i = 0; i < segments; ++i)
+      staging.put_sum(i, codec.sum_offsets_in(staging.sum(i), sum_->segments()[i].count));
     const double decode_s = median_seconds([&] {
       staging.begin(gradient_, nullptr, sum_->segments(), Staging::Fill::from_values);
       staging.finish()->wait();

@@ -105,7 +105,31 @@ std::size_t checked(std::span<const std::byte> from, std::size_t bytes) {
   return bytes;
 }
 
+// size(bytes, count) is that of the first block of these bytes.
+template <class Size>
+std::vector<std::uint32_t> offsets_of(std::span<const std::byte> run, std::int64_t count,
+                                      const Size& size) {
+  std::vector<std::uint32_t> offsets;
+  std::size_t at = 0;
+  for (std::int64_t left = count; left > 0; left -= kBlock) {
+    offsets.push_back(static_cast<std::uint32_t>(at));
+    at += size(run.subspan(at), std::min(left, kBlock));
+  }
+  require(at == run.size(), "{} bytes of an encoded gradient are left over", run.size() - at);
+  return offsets;
+}
+
 }  // namespace
+
+std::vector<std::uint32_t> BlockCodec::offsets_in(std::span<const std::byte> run,
+                                                  std::int64_t count) const {
+  return offsets_of(run, count, [&](auto bytes, auto n) { return block_bytes(bytes, n); });
+}
+
+std::vector<std::uint32_t> BlockCodec::sum_offsets_in(std::span<const std::byte> run,
+                                                      std::int64_t count) const {
+  return offsets_of(run, count, [&](auto bytes, auto n) { return sum_block_bytes(bytes, n); });
+}
 
 Encoding BlockCodec::encoding() { throw std::logic_error("this codec encodes on the host"); }
 

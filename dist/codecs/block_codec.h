@@ -44,10 +44,11 @@ class BlockCodec : public Codec {
   virtual std::size_t decode_sum(std::int64_t block, std::span<const std::byte> from,
                                  std::span<float> values) const = 0;
 
-  // The size of the first block, of `count` elements, among these bytes. Throws if they cannot be
-  // decoded.
-  virtual std::size_t block_bytes(std::span<const std::byte> from, std::int64_t count) const;
-  virtual std::size_t sum_block_bytes(std::span<const std::byte> from, std::int64_t count) const;
+  // Where each block of an encoded run, or of its encoded sum, begins. Throws if the bytes cannot
+  // be decoded, or do not end with the run.
+  std::vector<std::uint32_t> offsets_in(std::span<const std::byte> run, std::int64_t count) const;
+  std::vector<std::uint32_t> sum_offsets_in(std::span<const std::byte> run,
+                                            std::int64_t count) const;
 
   bool on_device() const override { return !context_.device.backend().is_cpu(); }
   // What this iteration does, for the device; only called if on_device().
@@ -65,6 +66,12 @@ class BlockCodec : public Codec {
   void clear_padding(std::int64_t block, std::span<float> values) const;
   // The same elements of a range, counted from its beginning.
   std::vector<Segment> padding_in(const BlockRange& range) const;
+
+ protected:
+  // The size of the first block, of `count` elements, among these bytes. Throws if they cannot be
+  // decoded.
+  virtual std::size_t block_bytes(std::span<const std::byte> from, std::int64_t count) const;
+  virtual std::size_t sum_block_bytes(std::span<const std::byte> from, std::int64_t count) const;
 
  private:
   struct Gap {

@@ -1,7 +1,5 @@
 #include "dist/codecs/device_block_sum.h"
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "tensor/backend.h"
 
@@ -25,9 +23,8 @@ std::unique_ptr<Staging> DeviceBlockSum::make_staging() const {
                                 .workers = group_.ranks,
                                 .gaps = codec_.padding_in(range_)};
   for (const Stretch& stretch : stretches_) {
-    const std::int64_t count = segments_[stretch.segment].count;
-    layout.most_bytes.push_back(codec_.most_bytes_of_run(count));
-    layout.most_sum_bytes.push_back(codec_.most_sum_bytes_of_run(count));
+    layout.most_bytes.push_back(codec_.most_bytes_of_run(count(stretch)));
+    layout.most_sum_bytes.push_back(codec_.most_sum_bytes_of_run(count(stretch)));
     layout.adds.push_back(owns(stretch));
   }
   return codec_.context().device.backend().make_encoded_staging(layout);
@@ -45,27 +42,12 @@ BlockSum::Bytes DeviceBlockSum::encode(const Stretch& stretch) {
   return values_->encoded(stretch.segment);
 }
 
-template <class Size>
-std::vector<std::uint32_t> DeviceBlockSum::offsets_of(const Stretch& stretch, Bytes bytes,
-                                                      const Size& size) const {
-  std::vector<std::uint32_t> offsets;
-  std::size_t at = 0;
-  for (std::int64_t left = segments_[stretch.segment].count; left > 0; left -= kBlock) {
-    offsets.push_back(static_cast<std::uint32_t>(at));
-    at += size(bytes.subspan(at), std::min(left, kBlock));
-  }
-  require(at == bytes.size(), "{} bytes of an encoded gradient are left over", bytes.size() - at);
-  return offsets;
-}
-
 void DeviceBlockSum::add_up(const Stretch& stretch, const std::vector<Bytes>& messages) {
   const Spans::Scope span(group_.spans, SpanKind::compress);
   std::vector<EncodedStaging::Message> of_all;
   for (const Bytes& message : messages)
-    of_all.push_back({.data = message.data(),
-                      .offsets = offsets_of(stretch, message, [&](Bytes bytes, std::int64_t count) {
-                        return codec_.block_bytes(bytes, count);
-                      })});
+    of_all.push_back(
+        {.data = message.data(), .offsets = codec_.offsets_in(message, count(stretch))});
   values_->add(stretch.segment, of_all);
 }
 
@@ -76,9 +58,7 @@ BlockSum::Bytes DeviceBlockSum::sum_of(const Stretch& stretch) {
 
 void DeviceBlockSum::take_sum(const Stretch& stretch, Bytes sum) {
   const Spans::Scope span(group_.spans, SpanKind::compress);
-  values_->put_sum(stretch.segment, offsets_of(stretch, sum, [&](Bytes bytes, std::int64_t count) {
-                     return codec_.sum_block_bytes(bytes, count);
-                   }));
+  values_->put_sum(stretch.segment, codec_.sum_offsets_in(sum, count(stretch)));
 }
 
 }  // namespace tandem

@@ -28,11 +28,7 @@ class DeviceBlockSum : public BlockSum {
   Bytes sum_of(const Stretch& stretch) override;
   void take_sum(const Stretch& stretch, Bytes sum) override;
 
-  // Where the blocks of an encoded stretch begin. size(bytes, count) is that of the first block of
-  // these bytes, which it also checks.
-  template <class Size>
-  std::vector<std::uint32_t> offsets_of(const Stretch& stretch, Bytes bytes,
-                                        const Size& size) const;
+  std::int64_t count(const Stretch& stretch) const { return segments_[stretch.segment].count; }
 
   EncodedStaging* values_ = nullptr;
 };

@@ -64,6 +64,9 @@ class Dgc : public SparseCodec {
     bool whole;                         // all of it is sent
     std::int64_t stride;                // the distance of elements in the sample
     std::vector<std::uint32_t> sample;  // of |v| in this iteration, before anything is sent
+
+    // The elements at multiples of the stride.
+    std::int64_t in_sample() const { return whole ? 0 : parts(end, stride) - parts(first, stride); }
   };
 
   double ratio(std::int64_t iteration) const;
@@ -110,16 +113,13 @@ void Dgc::prepare_device() {
   std::vector<Encoding::Part> all;
   std::int64_t sampled = 0;
   for (const Weight& tensor : tensors_) {
-    // The elements at multiples of the stride, as in encode().
-    const std::int64_t in_sample =
-        tensor.whole ? 0 : parts(tensor.end, tensor.stride) - parts(tensor.first, tensor.stride);
     all.push_back({.first = tensor.first,
                    .end = tensor.end,
                    .stride = tensor.stride,
                    .sample_at = sampled,
-                   .sample_count = in_sample,
+                   .sample_count = tensor.in_sample(),
                    .whole = tensor.whole});
-    sampled += in_sample;
+    sampled += tensor.in_sample();
   }
   const std::span<const std::byte> bytes = std::as_bytes(std::span(all));
   parts_ = Tensor::empty({std::ssize(bytes)}, Dtype::u8, context_.device);
@@ -185,10 +185,7 @@ void Dgc::fetch_thresholds() {
   std::vector<std::uint32_t> all(sample.begin(), sample.end());
   std::span<std::uint32_t> rest = all;
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
-    const Weight& tensor = tensors_[i];
-    if (tensor.whole) continue;
-    const auto n = static_cast<std::size_t>(parts(tensor.end, tensor.stride) -
-                                            parts(tensor.first, tensor.stride));
+    const auto n = static_cast<std::size_t>(tensors_[i].in_sample());
     if (n > 0) thresholds_[i] = threshold(rest.first(n), *ratio);
     rest = rest.subspan(n);
   }

@@ -23,6 +23,7 @@ class SparseCodec : public BlockCodec {
     return decode_sparse(from, values);
   }
 
+ protected:
   std::size_t block_bytes(std::span<const std::byte> from, std::int64_t count) const override {
     return sparse_bytes(from, count);
   }

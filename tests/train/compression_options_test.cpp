@@ -1,4 +1,4 @@
-// Which --compress a training program accepts.
+// Values of --compress that training programs accept or refuse.
 #include <doctest/doctest.h>
 
 #include "base/error.h"

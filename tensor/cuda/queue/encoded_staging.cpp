@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 
 namespace tandem::cuda {
 namespace {
@@ -16,7 +15,7 @@ constexpr std::size_t aligned(std::size_t bytes) {
 // The flat gradient of a tensor that is remembered, or null.
 template <class T = float>
 T* data_of(const Tensor& tensor) {
-  return tensor.defined() ? const_cast<T*>(reinterpret_cast<const T*>(tensor.raw())) : nullptr;
+  return tensor.defined() ? reinterpret_cast<T*>(tensor.raw()) : nullptr;
 }
 
 static_assert(sizeof(Encoding::Part) == sizeof(GradientPart));
