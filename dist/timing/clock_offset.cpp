@@ -41,7 +41,8 @@ Clock::duration clock_offset(Transport& transport) {
       if (transport.machine(rank) != transport.machine(0)) answer(transport, rank);
     return {};
   }
-  return transport.machine(transport.rank()) != transport.machine(0) ? ask(transport) : Clock::duration{};
+  return transport.machine(transport.rank()) != transport.machine(0) ? ask(transport)
+                                                                     : Clock::duration{};
 }
 
 }  // namespace tandem

@@ -44,8 +44,8 @@ TEST_CASE("codecs: auto sends less over a slow link") {
   CHECK(train(small_mlp_on_digits(), o).options.compress == "topk:0.01");
 }
 
-// In shorter runs, late gradients cost as much as lost ones. PowerSGD loses little of a net as small
-// as this.
+// In shorter runs, late gradients cost as much as lost ones. PowerSGD loses little of a net as
+// small as this.
 TEST_CASE("codecs: what is left out is needed") {
   CHECK(2 * loss_with("topk:0.01", 300) < loss_with("topk:0.01", 300, false));
 }
