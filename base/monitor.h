@@ -79,7 +79,7 @@ class Monitor {
   std::mutex mutex_;
   std::condition_variable changed_;
   VirtualTime::Waiting waiting_;  // in virtual time
-  State state_;
+  State state_{};
 };
 
 }  // namespace tandem

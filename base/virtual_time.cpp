@@ -13,7 +13,7 @@
 #include "base/error.h"
 
 #if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/common_interface_defs.h>
+#include <sanitizer/asan_interface.h>
 #elif defined(__SANITIZE_THREAD__)
 #include <sanitizer/tsan_interface.h>
 #endif
@@ -48,6 +48,7 @@ struct Stack {
   void set(void* top, std::size_t size) {
     bottom = static_cast<std::byte*>(top) - size;
     bytes = size;
+    __asan_unpoison_memory_region(bottom, bytes);  // another stack may have been here
   }
   // Call leave() before a switch to another stack, and arrived() after a switch to this one.
   void leave(const Stack& to, bool forever = false) {
