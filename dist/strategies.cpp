@@ -73,16 +73,16 @@ std::unique_ptr<Strategy> make_overlap(const StrategyContext& context) {
   return std::make_unique<Overlap>(context, merging);
 }
 
-Groups wfbp(const Layers& layers, const SumCost&, const StrategyContext&) {
+Groups wfbp(const Layers& layers, const SumCost&, const StrategyOptions&) {
   return each_alone(layers);
 }
-Groups buckets(const Layers& layers, const SumCost&, const StrategyContext& context) {
-  return of_size(layers, static_cast<double>(context.option("--bucket-mb")) * 1e6);
+Groups buckets(const Layers& layers, const SumCost&, const StrategyOptions& given) {
+  return of_size(layers, static_cast<double>(option_value(given, "--bucket-mb")) * 1e6);
 }
-Groups mg_wfbp(const Layers& layers, const SumCost& cost, const StrategyContext&) {
+Groups mg_wfbp(const Layers& layers, const SumCost& cost, const StrategyOptions&) {
   return by_theorem_1(layers, cost);
 }
-Groups merge(const Layers& layers, const SumCost& cost, const StrategyContext&) {
+Groups merge(const Layers& layers, const SumCost& cost, const StrategyOptions&) {
   return optimal(layers, cost);
 }
 
@@ -181,6 +181,24 @@ std::optional<double> predict_local_sgd(const ModelInput& m) {
   return sync_iteration(m.compute, ring_of(m) / period);
 }
 
+// ---- predictions from what a trial has measured
+
+template <Merging merging>
+double forecast_overlap(const MergePlan& measured, const StrategyOptions& given) {
+  return measured.predicted_s(merging(measured.layers, measured.cost, given));
+}
+
+double forecast_d_sync(const MergePlan& measured, const StrategyOptions&) {
+  return measured.predicted_s(all_together(measured.layers));
+}
+
+// Eq. 4. Backward takes as long as while gradients are sent.
+double forecast_pipe_sgd(const MergePlan& measured, const StrategyOptions& given) {
+  if (option_value(given, "--pipe-k") == 1) return forecast_d_sync(measured, given);
+  const ComputeCost compute{.update = measured.update_s, .backward = measured.layers.back().ready};
+  return pipe_iteration(compute, measured.cost.all);
+}
+
 // ---- why some algorithms cannot use codecs
 
 std::string server_adds(const StrategyOptions&) {
@@ -236,23 +254,27 @@ std::vector<StrategyInfo> make_table() {
        .family = Family::synchronous,
        .make = make<DSync>,
        .predict = predict_d_sync,
+       .forecast = forecast_d_sync,
        .rows = {.label = "D-Sync"}},
       {.name = "sync-easgd",
        .help = "the same as d-sync, by the name that MG-WFBP's paper uses",
        .family = Family::synchronous,
        .make = make<DSync>,
        .predict = predict_d_sync,
+       .forecast = forecast_d_sync,
        .rows = {.label = "Sync-EASGD", .by_default = false}},
       {.name = "wfbp",
        .help = "an all-reduce per tensor, during backward",
        .family = Family::synchronous,
        .make = make_overlap<wfbp>,
+       .forecast = forecast_overlap<wfbp>,
        .rows = {.label = "WFBP", .by_default = false},
        .measures_until = kLastMeasuredSending},
       {.name = "buckets",
        .help = "an all-reduce per bucket of fixed size, during backward",
        .family = Family::synchronous,
        .make = make_overlap<buckets>,
+       .forecast = forecast_overlap<buckets>,
        .options = {{.name = "--bucket-mb",
                     .value_name = "N",
                     .help = "size of a bucket in MB; the last one may be smaller",
@@ -266,6 +288,7 @@ std::vector<StrategyInfo> make_table() {
        .help = "as wfbp, with tensors merged by Theorem 1 of MG-WFBP",
        .family = Family::synchronous,
        .make = make_overlap<mg_wfbp>,
+       .forecast = forecast_overlap<mg_wfbp>,
        .rows = {.label = "MG-WFBP", .by_default = false},
        .measures_until = kLastMeasuredSending,
        .keeps_plan = true},
@@ -273,6 +296,7 @@ std::vector<StrategyInfo> make_table() {
        .help = "as wfbp, with tensors merged for the shortest time",
        .family = Family::synchronous,
        .make = make_overlap<merge>,
+       .forecast = forecast_overlap<merge>,
        .rows = {.label = "Merge", .by_default = false},
        .measures_until = kLastMeasuredSending,
        .keeps_plan = true},
@@ -304,6 +328,7 @@ std::vector<StrategyInfo> make_table() {
        .family = Family::delayed,
        .make = make<PipeSgd>,
        .predict = predict_pipe_sgd,
+       .forecast = forecast_pipe_sgd,
        .options = {{.name = "--pipe-k",
                     .value_name = "K",
                     .help = "an update uses the gradients of K iterations ago. 1 is d-sync, 2 "

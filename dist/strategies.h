@@ -42,6 +42,9 @@ struct StrategyInfo {
   std::unique_ptr<Server> (*make_server)(const StrategyContext& context) = nullptr;
   // Predicts the seconds per iteration. Null, or nothing with some options: there is no model.
   std::optional<double> (*predict)(const ModelInput& input) = nullptr;
+  // The same from the measurements of a trial (trial_strategy()). Null: there is no formula; if the
+  // algorithm measures, it predicts for itself (CommunicationPlan::predicted_s).
+  double (*forecast)(const MergePlan& measured, const StrategyOptions& options) = nullptr;
   std::vector<StrategyOption> options = {};
   SpeedupRows rows = {};
   // The last iteration that measures for a plan or a prediction; 0: none measures.
@@ -86,6 +89,13 @@ const StrategyInfo& strategy_named(const std::string& name);
 const StrategyInfo* find_strategy(const std::string& name);
 // The algorithm of a run without --algo.
 const StrategyInfo& default_strategy(int workers);
+// The algorithm whose plan() has what forecasts need, after measures_until iterations.
+const StrategyInfo& trial_strategy();
+
+// The algorithms that a text such as auto:d-sync,merge allows. auto alone allows d-sync, merge
+// (which predicts no longer than wfbp, buckets and mg-wfbp) and p3. Empty if the text is not of
+// this form. Throws UserError for unknown names.
+std::vector<std::string> algorithms_to_try(const std::string& text);
 
 // The options of all algorithms, each once, with all choices.
 const std::vector<StrategyOption>& strategy_options();

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/words.h"
 #include "dist/codecs/codec_table.h"
 #include "dist/param_server/node_sum.h"
 #include "dist/param_server/shards.h"
@@ -76,6 +77,16 @@ const StrategyInfo& strategy_named(const std::string& name) {
 
 const StrategyInfo& default_strategy(int workers) {
   return strategy_named(workers > 1 ? "d-sync" : "single");
+}
+
+const StrategyInfo& trial_strategy() { return strategy_named("wfbp"); }
+
+std::vector<std::string> algorithms_to_try(const std::string& text) {
+  const auto choices = auto_list(text);
+  if (!choices) return {};
+  if (choices->empty()) return {"d-sync", "merge", "p3"};
+  for (const std::string& one : *choices) strategy_named(one);
+  return *choices;
 }
 
 const std::vector<StrategyOption>& strategy_options() {

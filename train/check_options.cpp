@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <thread>
-#include <utility>
 
 #include "base/error.h"
 #include "dist/codecs/codec_table.h"
@@ -12,6 +11,7 @@
 #include "dist/strategies.h"
 #include "dist/transport/link_speed.h"
 #include "dist/transport/mpi_launch.h"
+#include "train/choice.h"
 #include "train/option_table.h"
 
 namespace tandem {
@@ -85,29 +85,6 @@ void require_on_device(const TrainOptions& o, const std::string& compress) {
 
 void check_compression(const TrainOptions& o) {
   const StrategyInfo& algo = strategy_named(o.algo);
-  if (const auto allowed = compressions_to_try(o.compress); !allowed.empty()) {
-    for (const std::string& one : allowed) {
-      algo.require_possible(o.workers, one, o.algo_options);
-      require_on_device(o, one);
-    }
-    if (!algo.sums_gradients() || algo.servers(o.algo_options) > 0)
-      throw UserError(
-          "--compress auto needs an algorithm that sums gradients without servers, such as "
-          "d-sync, not {}",
-          o.algo);
-    for (const auto& [used, option] : {std::pair{!o.checkpoint.empty(), "--checkpoint"},
-                                       {!o.resume.empty(), "--resume"},
-                                       {!o.profile.empty(), "--profile"},
-                                       {!o.plan.empty(), "--plan"}})
-      if (used)
-        throw UserError(
-            "--compress auto cannot be used with {}: it may choose differently next time; "
-            "name the one that it has chosen",
-            option);
-    if (o.no_error_feedback)
-      throw UserError("--no-error-feedback cannot be used with --compress auto");
-    return;
-  }
   algo.require_possible(o.workers, o.compress, o.algo_options);
   require_on_device(o, o.compress);
   const auto codec = parse_compression(o.compress);
@@ -118,10 +95,31 @@ void check_compression(const TrainOptions& o) {
                     o.compress);
 }
 
+// Each algorithm by itself, then what auto can do.
+TrainOptions check_auto(const TrainOptions& o, Choices choices) {
+  if (o.no_error_feedback) throw UserError("--no-error-feedback cannot be used with auto");
+  TrainOptions checked = o;
+  checked.compress = "none";
+  for (std::string& algo : choices.algos) {
+    checked.algo = algo;
+    checked = check_options(checked);
+    algo = checked.algo;
+  }
+  check_choices(checked, choices);
+  for (const std::string& compress : choices.compressions) require_on_device(o, compress);
+  if (choices.algos.size() > 1) checked.algo = o.algo;
+  checked.compress = o.compress;
+  return checked;
+}
+
 }  // namespace
 
 TrainOptions check_options(TrainOptions o) {
   check_values(o);
+  const Choices choices = choices_of(o);
+  if (choices.several()) return check_auto(o, choices);
+  o.algo = choices.algos.front();
+  o.compress = choices.compressions.front();
   settle_ranks(o);
   check_algo_options(o);
   check_compression(o);

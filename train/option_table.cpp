@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/words.h"
 #include "dist/codecs/codec_table.h"
 #include "dist/strategies.h"
 #include "dist/transport/link_speed.h"
@@ -51,6 +52,16 @@ Rule duration_rule() {
           }};
 }
 
+Rule algorithm() {
+  const Rule one = rules::one_of(strategy_names());
+  return {.must_be = one.must_be + ", or auto:LIST of several", .holds = [one](std::string& text) {
+            const auto list = auto_list(text);
+            if (!list) return one.holds(text);
+            return std::ranges::all_of(*list,
+                                       [](const std::string& s) { return find_strategy(s); });
+          }};
+}
+
 // Empty if the text names a compression, or a list to choose from.
 std::string wrong_compressions(const std::string& text) {
   try {
@@ -83,7 +94,7 @@ std::vector<OptionRow> make_table() {
   constexpr auto kDiffer = Ranks::differ;
   // The ranks compare options in this order. Options that determine others come first.
   return {
-      {.name = "--algo", .member = &O::algo, .rule = one_of(strategy_names()), .unset = ""},
+      {.name = "--algo", .member = &O::algo, .rule = algorithm(), .unset = ""},
       {.name = "--workers", .member = &O::workers, .rule = whole(1, 1024), .unset = "0"},
       {.name = "--compress", .member = &O::compress, .rule = compression()},
       {.name = "--no-error-feedback", .member = &O::no_error_feedback},

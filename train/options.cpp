@@ -10,6 +10,7 @@
 #include "dist/codecs/codec_table.h"
 #include "dist/strategies.h"
 #include "train/check_options.h"
+#include "train/choice.h"
 #include "train/command_line.h"
 #include "train/option_table.h"
 #include "train/validators.h"
@@ -49,9 +50,11 @@ std::string algo_help() {
   for (const StrategyInfo& info : all_strategies())
     names += fmt::format("{}{}: {}", names.empty() ? "" : "; ", info.name, info.help);
   return wrapped(fmt::format(
-      "The algorithm that turns gradients into updates. {}. Default: {}, or {} for several "
-      "workers",
-      names, default_strategy(1).name, default_strategy(2).name));
+      "The algorithm that turns gradients into updates. {}. auto: predict how long an iteration "
+      "takes, and use the fastest of LIST, such as auto:merge,pipe-sgd, or of {}. Default: {}, or "
+      "{} for several workers",
+      names, fmt::join(algorithms_to_try("auto"), ", "), default_strategy(1).name,
+      default_strategy(2).name));
 }
 
 std::string compression_help() {
@@ -61,11 +64,9 @@ std::string compression_help() {
   return wrapped(fmt::format(
       "How gradients are sent. none: f32; trunc16: the high 16 bits of each; quant8: 8 bits, "
       "scaled per block; terngrad-ring: -1, 0 or 1 times a scale, rounded at random again by each "
-      "worker of the ring. Encoded once per worker: {}. auto: measure how long the sum of a "
-      "gradient takes, "
-      "and use the fastest of LIST, such as auto:none,quant8,topk:0.01, or of none, trunc16 and "
-      "quant8",
-      codecs));
+      "worker of the ring. Encoded once per worker: {}. auto: predict how long an "
+      "iteration takes, and use the fastest of LIST, such as auto:none,quant8,topk:0.01, or of {}",
+      codecs, fmt::join(compressions_to_try("auto"), ", ")));
 }
 
 std::string plan_help() {
@@ -250,17 +251,21 @@ void add_options(CLI::App& app, const AppHelp& about, TrainOptions& o) {
 // Refuses options that were given but have no effect.
 void check_use(const TrainOptions& o, const CLI::App& app) {
   const auto given = [&](const std::string& option) { return app.count(option) > 0; };
-  const StrategyInfo& algo = strategy_named(o.algo);
-  const auto refuse = [&](const std::string& option, bool means_something) {
-    if (given(option) && !means_something)
+  const auto refuse_unless = [&](const std::string& option, const auto& means_something) {
+    if (given(option) && std::ranges::none_of(choices_of(o).algos, means_something))
       throw UserError("{} has no effect with --algo {}", option, o.algo);
   };
   for (const StrategyOption& option : strategy_options())
-    refuse(option.name, algo.has_option(option.name));
-  if (given("--servers") && algo.servers(o.algo_options) == 0)
-    throw UserError("--servers has no effect without --via servers");
+    refuse_unless(option.name, [&](const std::string& algo) {
+      return strategy_named(algo).has_option(option.name);
+    });
   for (const char* option : {"--compress", "--link", "--ranks-per-node", "--verify-every"})
-    refuse(option, algo.distributed());
+    refuse_unless(option,
+                  [](const std::string& algo) { return strategy_named(algo).distributed(); });
+  if (given("--servers") && std::ranges::none_of(choices_of(o).algos, [&](const auto& algo) {
+        return strategy_named(algo).servers(o.algo_options) > 0;
+      }))
+    throw UserError("--servers has no effect without --via servers");
   if (o.device == DeviceKind::cpu && given("--graphs"))
     throw UserError("--graphs has no effect with --device cpu");
   if (o.timeline && o.quiet) throw UserError("--timeline and --quiet cannot be used together");

@@ -17,7 +17,7 @@
 #include "tensor/device_queue.h"
 #include "train/agreement.h"
 #include "train/check_options.h"
-#include "train/choose_compression.h"
+#include "train/choice.h"
 #include "train/coordination.h"
 #include "train/evaluation.h"
 #include "train/gathering.h"
@@ -345,6 +345,10 @@ Summary train(const Task& task, const TrainOptions& options) {
     leave_before_ranks(task.app, std::current_exception());
     throw;
   }
+  const std::vector<Trait> same = traits_of(task.app, o);
+  const Choices choices = choices_of(o);
+  o.algo = choices.algos.front();
+  o.compress = choices.compressions.front();
   Summary result;
   if (!o.predict.empty()) {
     predict(task, o);
@@ -370,7 +374,7 @@ Summary train(const Task& task, const TrainOptions& options) {
                 .ranks_per_node = o.ranks_per_node,
                 .stall_timeout_s = o.stall_timeout,
                 .computes_elsewhere = o.device != DeviceKind::cpu,
-                .same = traits_of(task.app, o)},
+                .same = same},
                [&](Communication& communication) {
                  if (mpi_launch()) {
                    together(communication, open);
@@ -378,8 +382,9 @@ Summary train(const Task& task, const TrainOptions& options) {
                  }
                  const int rank = communication.transport().rank();
                  Resumed resumed = resume(task.app, o, made_for, communication);
-                 const auto chosen = choose_compression(task, *data, o, communication);
+                 const Chosen chosen = choose(task, *data, o, choices, communication);
                  TrainOptions own = o;
+                 own.algo = chosen.algo;
                  own.compress = chosen.compress;
                  const auto compressor = make_compressor(compressor_in_ring(own.compress));
                  if (rank >= o.workers) {

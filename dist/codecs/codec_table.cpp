@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/nearest_word.h"
+#include "base/words.h"
 #include "dist/compress/compressor.h"
 
 namespace tandem {
@@ -80,18 +81,6 @@ std::vector<CodecInfo> make_table() {
   };
 }
 
-constexpr std::string_view kAuto = "auto";
-
-std::vector<std::string> words_of(std::string_view text, char between) {
-  std::vector<std::string> words(1);
-  for (const char c : text)
-    if (c == between)
-      words.emplace_back();
-    else
-      words.back() += c;
-  return words;
-}
-
 std::optional<double> number_of(const std::string& text) {
   double number = 0;
   const char* const end = text.data() + text.size();
@@ -160,17 +149,15 @@ std::optional<CodecChoice> parse_compression(const std::string& text) {
 }
 
 std::vector<std::string> compressions_to_try(const std::string& text) {
-  if (text == kAuto) return {"none", "trunc16", "quant8"};
-  const std::string begin = std::string(kAuto) + ":";
-  if (!text.starts_with(begin)) return {};
-  const auto all = words_of(std::string_view(text).substr(begin.size()), ',');
-  for (const std::string& one : all) parse_compression(one);
-  return all;
+  const auto choices = auto_list(text);
+  if (!choices) return {};
+  if (choices->empty()) return {"none", "trunc16", "quant8"};
+  for (const std::string& one : *choices) parse_compression(one);
+  return *choices;
 }
 
 std::string wrong_compression(const std::string& text) {
-  if (text == kAuto || text.starts_with(std::string(kAuto) + ":"))
-    return fmt::format("must name one compression, not {}", text);
+  if (auto_list(text)) return fmt::format("must name one compression, not {}", text);
   try {
     parse_compression(text);
   } catch (const UserError& e) {

@@ -73,13 +73,14 @@ auto in_trial(const StrategyContext& c, const F& measure) {
   Transport& transport = c.communication.transport();
   gradients.backend().fill(gradients, 0);
   Snapshot remembered;
+  bool counted = false;
   c.communication.call([&] {
-    transport.count_bytes(false);
+    counted = transport.count_bytes(false);
     if (c.codec) remembered.save(*c.codec);
   });
   auto measured = measure();
   c.communication.call([&] {
-    transport.count_bytes(true);
+    transport.count_bytes(counted);
     if (c.codec) remembered.load(*c.codec);
   });
   gradients.backend().fill(gradients, 0);
@@ -137,13 +138,6 @@ SumCost measure_sum_cost(const StrategyContext& c) {
     cost.b = std::max(cost.b, least);
     cost.long_b = std::max(cost.long_b, least);
     return cost;
-  });
-}
-
-double measure_whole_sum(const StrategyContext& c) {
-  return in_trial(c, [&] {
-    GradientSum all(c);
-    return time_of_sum(c, all, c.parameters.gradients());
   });
 }
 

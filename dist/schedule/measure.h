@@ -49,7 +49,5 @@ class StageTimes {
 // Times sums over all workers, from one block to the whole gradient. Overwrites the gradient. All
 // workers must make this call.
 SumCost measure_sum_cost(const StrategyContext& context);
-// The same for the whole gradient only, in seconds.
-double measure_whole_sum(const StrategyContext& context);
 
 }  // namespace tandem

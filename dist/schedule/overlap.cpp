@@ -142,7 +142,7 @@ void Overlap::measure_plan() {
   }
   plan.cost = measure_sum_cost(c_);
   plan.cost.all_ready = backward_s_;
-  plan.groups = merging_(plan.layers, plan.cost, c_);
+  plan.groups = merging_(plan.layers, plan.cost, c_.options);
   switch_to(std::move(plan));
 }
 

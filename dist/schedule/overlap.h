@@ -29,7 +29,7 @@ namespace tandem {
 
 // Which layers are sent together.
 using Merging = Groups (*)(const Layers& layers, const SumCost& cost,
-                           const StrategyContext& context);
+                           const StrategyOptions& options);
 
 class Overlap : public Strategy {
  public:

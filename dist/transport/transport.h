@@ -174,8 +174,8 @@ class Transport {
   // Whether another rank will end the job, so that this one should not.
   virtual bool left_to_another() const = 0;
 
-  // Of all channels, while they are counted; they are at first.
-  void count_bytes(bool counts) { counts_ = counts; }
+  // Of all channels, while they are counted; they are at first. Returns whether they were.
+  bool count_bytes(bool counts) { return std::exchange(counts_, counts); }
   std::int64_t bytes_sent(Tag tag) const { return bytes_sent_[static_cast<std::size_t>(tag)]; }
   // Gradients and weights.
   std::int64_t bytes_sent() const {

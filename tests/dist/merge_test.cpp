@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/random.h"
+#include "dist/strategies.h"
 
 using namespace tandem;
 
@@ -51,6 +52,28 @@ TEST_CASE("merge: finish_time sends one group after the other, when its last lay
         doctest::Approx(10 + 0.5 + 4));
   CHECK_THROWS(finish_time(layers, {3}, cost));
   CHECK_THROWS(finish_time(layers, {3, 2}, cost));
+}
+
+// The equations of the Pipe-SGD paper and of MG-WFBP, and what follows from them.
+TEST_CASE("merge: algorithms are predicted from one trial") {
+  const MergePlan measured{.layers = {{1, 10}, {2, 20}, {3, 30}, {10, 40}},
+                           .cost = {.a = 0.5, .b = 0.1, .all = 9, .all_ready = 8},
+                           .update_s = 1};
+  const auto forecast = [&](const char* algo, const StrategyOptions& given = {}) {
+    return strategy_named(algo).forecast(measured, given);
+  };
+  CHECK(forecast("d-sync") == 8 + 9 + 1);
+  CHECK(forecast("sync-easgd") == forecast("d-sync"));
+  CHECK(forecast("wfbp") == doctest::Approx(10 + 0.5 + 4 + 0.4));
+  CHECK(forecast("merge") == doctest::Approx(10 + 0.5 + 4 + 0.4));
+  CHECK(forecast("buckets") == forecast("d-sync"));  // all are smaller than a bucket
+  CHECK(forecast("pipe-sgd") == 10 + 1);             // computes longer than it communicates
+  CHECK(forecast("pipe-sgd", {{"--pipe-k", 1}}) == forecast("d-sync"));
+  for (const StrategyInfo& algo : all_strategies()) {
+    CAPTURE(algo.name);
+    const bool predicted = algo.forecast || algo.measures_until > 0;
+    if (algo.sums_gradients() && algo.servers({}) == 0) CHECK(predicted);
+  }
 }
 
 TEST_CASE("merge: buckets have at least their size, except the last") {

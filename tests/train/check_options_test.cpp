@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "dist/strategies.h"
 #include "tests/support.h"
 #include "tests/train/digits.h"
 #include "train/option_table.h"
@@ -139,16 +140,6 @@ TEST_CASE("train(): contradictory options are refused") {
         "--no-error-feedback has no effect with --compress quant8");
   CHECK(with("d-sync", "qsgd:4", [](TrainOptions& o) { o.no_error_feedback = true; }) ==
         "--no-error-feedback has no effect with --compress qsgd:4");
-  CHECK(with("asp", "auto", nothing) ==
-        "--compress auto needs an algorithm that sums gradients without servers, such as d-sync, "
-        "not asp");
-  CHECK(with("ps-sync", "auto:topk:0.1,none", nothing) ==
-        "--compress topk:0.1 does not work with --algo ps-sync: its servers add only values that "
-        "are plain, trunc16 or quant8");
-  CHECK(with("d-sync", "auto:none,", nothing).starts_with("--compress: must be one of none, "));
-  CHECK(with("d-sync", "auto", [](TrainOptions& o) { o.checkpoint = "folder"; }) ==
-        "--compress auto cannot be used with --checkpoint: it may choose differently next time; "
-        "name the one that it has chosen");
   CHECK(with("d-sync", "topk:2", nothing) ==
         "--compress: RATIO of topk:RATIO must be a number above 0 and up to 1, not 2");
   CHECK(refusal([](TrainOptions& o) {
@@ -161,6 +152,60 @@ TEST_CASE("train(): contradictory options are refused") {
         "--topology: must be ring or exponential or complete, not 3");
   CHECK(refusal([](TrainOptions& o) { o.save = o.trace = "/tmp/x"; }) ==
         "--save and --trace would write to the same file /tmp/x");
+}
+
+TEST_CASE("train(): what auto cannot choose from is refused") {
+  const auto with = [](const char* algo, const char* compress, auto&& change) {
+    return refusal([&](TrainOptions& o) {
+      o.algo = algo;
+      o.workers = 2;
+      o.compress = compress;
+      change(o);
+    });
+  };
+  const auto nothing = [](TrainOptions&) {};
+  CHECK(with("asp", "auto", nothing) ==
+        "--compress auto needs algorithms that sum gradients without servers, such as d-sync, not "
+        "asp");
+  CHECK(with("auto:d-sync,ps-sync", "none", nothing) ==
+        "--algo auto needs algorithms that sum gradients without servers, such as d-sync, not "
+        "ps-sync");
+  CHECK(with("d-sync", "auto:none,", nothing).starts_with("--compress: must be one of none, "));
+  CHECK(with("auto:d-sync,magic", "none", nothing).ends_with(", not auto:d-sync,magic"));
+  CHECK(with("auto:d-sync,", "none", nothing).ends_with(", not auto:d-sync,"));
+  CHECK(with("auto:", "none", nothing).ends_with(", not auto:"));
+  CHECK(with("d-sync", "auto", [](TrainOptions& o) { o.checkpoint = "folder"; }) ==
+        "--compress auto cannot be used with --checkpoint: it may choose differently next time; "
+        "name what it has chosen");
+  CHECK(with("auto", "none", [](TrainOptions& o) { o.resume = "folder"; }) ==
+        "--algo auto cannot be used with --resume: it may choose differently next time; name what "
+        "it has chosen");
+  CHECK(with("auto", "topk:0.1", [](TrainOptions& o) { o.no_error_feedback = true; }) ==
+        "--no-error-feedback cannot be used with auto");
+  CHECK(with("auto", "none", [](TrainOptions& o) { o.workers = 1; }) ==
+        "--algo auto needs at least 2 workers, not 1");
+  // Every algorithm needs a compression, and the other way round.
+  CHECK(
+      with("auto:p3,merge", "auto:topk:0.1,qsgd:4", nothing) ==
+      "--compress qsgd:4 does not work with --algo p3: only --via ring can add encoded gradients");
+  CHECK(with("auto:p3,ps-wfbp", "auto:none,topk:0.1", nothing)
+            .starts_with("--compress topk:0.1 does not work with --algo ps-wfbp: "));
+  CHECK(with("d-sync", "auto:none,dgc:0.1:5", nothing) ==
+        "--compress auto cannot predict --compress dgc:0.1:5: parts of the gradient cannot be "
+        "encoded");
+}
+
+TEST_CASE("train(): auto with a list of one is that one") {
+  TrainOptions o;
+  o.workers = 2;
+  o.algo = "auto:merge";
+  o.compress = "auto:quant8";
+  CHECK(check_options(o).algo == "merge");
+  CHECK(check_options(o).compress == "quant8");
+  o.algo.clear();
+  o.compress = "auto";
+  CHECK(check_options(o).algo == default_strategy(2).name);
+  CHECK(check_options(o).compress == "auto");
 }
 
 TEST_CASE("train(): a bucket or slice that is larger than the gradient is refused") {

@@ -1,4 +1,4 @@
-// Codecs in whole runs.
+// Codecs in whole runs. (choice_test.cpp has --compress auto.)
 #include <doctest/doctest.h>
 
 #include "dist/strategies.h"
@@ -25,23 +25,6 @@ TEST_CASE("codecs: training with each of them learns") {
     CAPTURE(compress);
     CHECK(loss_with(compress, 150) < 1);  // guessing among ten digits has a loss of 2.3
   }
-}
-
-TEST_CASE("codecs: auto chooses one of those that are allowed, and trains with it") {
-  TrainOptions o = short_run("d-sync", 3);
-  o.compress = "auto:topk:0.01,dgc:0.05";
-  const Summary s = train(small_mlp_on_digits(), o);
-  CHECK((s.options.compress == "topk:0.01" || s.options.compress == "dgc:0.05"));
-  o.compress = s.options.compress;
-  CHECK(train(small_mlp_on_digits(), o).weights_hash == s.weights_hash);
-}
-
-// A slow link leaves no doubt.
-TEST_CASE("codecs: auto sends less over a slow link") {
-  TrainOptions o = short_run("pipe-sgd", 2, 3);
-  o.link = "10mbit/10us";
-  o.compress = "auto:none,topk:0.01";
-  CHECK(train(small_mlp_on_digits(), o).options.compress == "topk:0.01");
 }
 
 // In shorter runs, late gradients cost as much as lost ones. PowerSGD loses little of a net as
