@@ -188,7 +188,12 @@ class Training {
       worker_.strategy().keep_weights(t);
       kept_at_.push_back(summary_.wall_s);
     }
-    if (coordination_.next(t - 1) == t) worker_.strategy().settle();
+    if (coordination_.next(t - 1) != t) return;
+    if (t == length_.iterations) {  // waiting for slower workers at the end belongs to no iteration
+      take_done(true);
+      worker_.spans().set_iteration(0);
+    }
+    worker_.strategy().settle();
   }
 
   bool looks_at(std::int64_t t) const { return length_.tests_at(t) || verifies_at(t); }
