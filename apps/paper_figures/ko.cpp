@@ -35,10 +35,11 @@ struct Way {
 
   std::string short_name() const { return name.substr(0, name.find_first_of(" ,")); }
 };
-// With the parameters of the paper's Table II. AD-PSGD's neighbours are all workers of the other
-// kind: in a ring, most would be on the same host.
+// With the parameters of the paper's Table II. BSP's workers of a host add their gradients first,
+// and one of them talks to the servers: "local aggregation". AD-PSGD's neighbours are all workers
+// of the other kind: in a ring, most would be on the same host.
 const std::vector<Way> kWays = {
-    {"BSP (ps-sync)", "ps-sync", "PS-Sync", 24},
+    {"BSP (ps-sync)", "ps-sync", "PS-Sync", 24, 1, {{"--aggregate", 1}}},
     {"ASP", "asp", "ASP", 20},
     {"SSP, s = 10", "ssp", "SSP", 40, 11, {{"--staleness", 10}}},
     {"EASGD, τ = 8", "easgd", "EASGD", 56, 8, {{"--period", 8}}},
