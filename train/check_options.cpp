@@ -13,6 +13,7 @@
 #include "dist/transport/mpi_launch.h"
 #include "train/choice.h"
 #include "train/option_table.h"
+#include "train/slow_worker.h"
 
 namespace tandem {
 namespace {
@@ -133,6 +134,12 @@ TrainOptions check_options(TrainOptions o) {
         "simulations of all algorithms can use it");
   if (!o.profile.empty() && o.epochs == 0 && o.iterations == 0)
     throw UserError("--profile needs iterations to time; --epochs 0 has none");
+  if (const auto slow = parse_slow_rank(o.slow_rank)) {
+    if (slow->rank >= o.workers)
+      throw UserError("--slow-rank {}: there is no such worker among {}", o.slow_rank, o.workers);
+    if (o.device != DeviceKind::cpu)
+      throw UserError("--slow-rank needs --device cpu: it cannot delay the work of a GPU");
+  }
   if (!o.plan.empty() && !strategy_named(o.algo).keeps_plan)
     throw UserError("--plan has no effect with --algo {}", o.algo);
   if (o.resume == kResumeAuto && o.checkpoint.empty())

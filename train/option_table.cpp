@@ -12,6 +12,7 @@
 #include "dist/codecs/codec_table.h"
 #include "dist/strategies.h"
 #include "dist/transport/link_speed.h"
+#include "train/slow_worker.h"
 
 namespace tandem {
 namespace {
@@ -99,6 +100,12 @@ std::vector<OptionRow> make_table() {
       {.name = "--compress", .member = &O::compress, .rule = compression()},
       {.name = "--no-error-feedback", .member = &O::no_error_feedback},
       {.name = "--link", .member = &O::link, .rule = link(), .may_change = true},
+      {.name = "--slow-rank",
+       .member = &O::slow_rank,
+       .rule = Rule{"RANK=SPEED, such as 3=0.5, with a speed from 0.001 to 1",
+                    [](std::string& text) { return parse_slow_rank(text).has_value(); }},
+       .unset = "",
+       .may_change = true},
       {.name = "--ranks-per-node",
        .member = &O::ranks_per_node,
        .rule = whole(1, 1024),

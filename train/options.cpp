@@ -169,6 +169,9 @@ void add_options(CLI::App& app, const AppHelp& about, TrainOptions& o) {
           "Slow the network down to a real one's speed: none,\n"
           "1gbe, 10gbe, 25gbe, 100gbe, or RATE[/LATENCY] such as\n"
           "2.5gbit/80us");
+  workers("--slow-rank", "RANK=SPEED",
+          "Let a worker compute more slowly than the others: with\n"
+          "3=0.5, rank 3 at half the speed (CPU only)");
   workers("--ranks-per-node", "N",
           "Ranks 0 to N-1 share a node, the next N another one,\n"
           "and so on; servers are the last ranks. With --link, a\n"
@@ -259,7 +262,8 @@ void check_use(const TrainOptions& o, const CLI::App& app) {
     refuse_unless(option.name, [&](const std::string& algo) {
       return strategy_named(algo).has_option(option.name);
     });
-  for (const char* option : {"--compress", "--link", "--ranks-per-node", "--verify-every"})
+  for (const char* option :
+       {"--compress", "--link", "--ranks-per-node", "--slow-rank", "--verify-every"})
     refuse_unless(option,
                   [](const std::string& algo) { return strategy_named(algo).distributed(); });
   if (given("--servers") && std::ranges::none_of(choices_of(o).algos, [&](const auto& algo) {

@@ -64,6 +64,7 @@ struct TrainOptions {
   StrategyOptions algo_options = {};
   std::string compress = "none";
   bool no_error_feedback = false;
+  std::string slow_rank;  // "3=0.5": rank 3 computes at half the speed; empty: none does
   std::string link = "none";
   int ranks_per_node = 0;  // 0: one over threads; over MPI, those of a machine
   // The workers compare their weights every so many iterations and at the end. 0: never.

@@ -8,6 +8,14 @@
 #include "train/start.h"
 
 namespace tandem {
+namespace {
+
+std::unique_ptr<SlowWorker> slow_worker(const TrainOptions& o, int rank, Hooks& hooks) {
+  const auto slow = parse_slow_rank(o.slow_rank);
+  return slow && slow->rank == rank ? std::make_unique<SlowWorker>(hooks, slow->speed) : nullptr;
+}
+
+}  // namespace
 
 Worker::Worker(const Task& task, const DataSplit& data, const TrainOptions& o, const Length& length,
                const Compressor& compressor, Communication& communication, const MergePlan* plan)
@@ -30,10 +38,10 @@ Worker::Worker(const Task& task, const DataSplit& data, const TrainOptions& o, c
                                        .warmup_iterations = length.warmup,
                                        .plan = plan})),
       profiler_(o.profile.empty() ? nullptr : std::make_unique<Profiler>(*strategy_)),
+      slow_(slow_worker(o, rank_, profiler_ ? static_cast<Hooks&>(*profiler_) : *strategy_)),
       steps_(
           o.device == DeviceKind::cuda && o.graphs == Switch::on,
-          [this](const Batch& b) { return forward(b); },
-          profiler_ ? static_cast<Hooks&>(*profiler_) : *strategy_, replica_.parameters(), tape_,
+          [this](const Batch& b) { return forward(b); }, hooks(), replica_.parameters(), tape_,
           spans_) {
   if (length.iterations > 0)
     data_.emplace(data.train, data.normalisation, host_of(replica_.device()),
@@ -48,6 +56,13 @@ Worker::Worker(const Task& task, const DataSplit& data, const TrainOptions& o, c
                                 .threads = std::max(1, data.loader_threads / o.workers)});
   spans_.count_from(first_timed_);
   if (o.keeps_spans()) spans_.keep_all();
+}
+
+// The outermost that there is.
+Hooks& Worker::hooks() {
+  if (slow_) return *slow_;
+  if (profiler_) return *profiler_;
+  return *strategy_;
 }
 
 void Worker::begin(std::int64_t t, bool resumes) {
@@ -76,7 +91,12 @@ Batch Worker::next_batch() {
 Tensor Worker::forward_and_backward(const Batch& batch) {
   if (profiler_) profiler_->resume();
   replica_.device().queue().begin_step(random_);
+  if (slow_) slow_->begin_step();
   const Tensor loss = steps_.run(batch);
+  if (slow_) {
+    const Spans::Scope span(spans_, SpanKind::backward);
+    slow_->end_step();
+  }
   if (profiler_) profiler_->end_iteration();
   return loss;
 }

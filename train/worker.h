@@ -17,6 +17,7 @@
 #include "train/length.h"
 #include "train/profiler.h"
 #include "train/replica.h"
+#include "train/slow_worker.h"
 #include "train/step_runner.h"
 
 namespace tandem {
@@ -62,6 +63,7 @@ class Worker {
 
  private:
   Var forward(const Batch& batch);
+  Hooks& hooks();
 
   const TrainOptions& options_;
   std::int64_t first_timed_;  // iteration
@@ -74,6 +76,7 @@ class Worker {
   std::unique_ptr<Codec> codec_;                  // null if --compress names none
   std::unique_ptr<Strategy> strategy_;
   std::unique_ptr<Profiler> profiler_;  // of the strategy; null without --profile
+  std::unique_ptr<SlowWorker> slow_;    // of these; null unless this is --slow-rank
   Tape tape_;
   Random random_;  // reseeded every iteration
   double loss_share_ = 1;

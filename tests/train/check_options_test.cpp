@@ -154,6 +154,21 @@ TEST_CASE("train(): contradictory options are refused") {
         "--save and --trace would write to the same file /tmp/x");
 }
 
+TEST_CASE("train(): a slow rank must be a worker and have a speed") {
+  const auto with = [](const char* slow_rank) {
+    return refusal([&](TrainOptions& o) {
+      o.workers = 2;
+      o.slow_rank = slow_rank;
+    });
+  };
+  for (const char* wrong : {"1", "1=", "=0.5", "1=0", "1=1.5", "1=nan", "-1=0.5", "1=0.5x"})
+    CHECK(with(wrong) ==
+          fmt::format("--slow-rank: must be RANK=SPEED, such as 3=0.5, with a speed from 0.001 to "
+                      "1, not {}",
+                      wrong));
+  CHECK(with("2=0.5") == "--slow-rank 2=0.5: there is no such worker among 2");
+}
+
 TEST_CASE("train(): what auto cannot choose from is refused") {
   const auto with = [](const char* algo, const char* compress, auto&& change) {
     return refusal([&](TrainOptions& o) {
