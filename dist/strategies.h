@@ -63,6 +63,9 @@ struct StrategyInfo {
   void require_possible(int workers, const std::string& compress,
                         const StrategyOptions& given) const;
 
+  // Throws UserError if an option that was given is larger than the net's gradient.
+  void require_fitting(const StrategyOptions& given, const ParameterSet& parameters) const;
+
   // Null if the algorithm does not have it.
   const StrategyOption* option(const std::string& named) const;
   bool has_option(const std::string& named) const { return option(named) != nullptr; }
@@ -93,8 +96,8 @@ const StrategyInfo& default_strategy(int workers);
 const StrategyInfo& trial_strategy();
 
 // The algorithms that a text such as auto:d-sync,merge allows. auto alone allows d-sync, merge
-// (which predicts no longer than wfbp, buckets and mg-wfbp) and p3. Empty if the text is not of
-// this form. Throws UserError for unknown names.
+// (whose sums end no later than those of wfbp, buckets and mg-wfbp) and p3. Empty if the text is
+// not of this form. Throws UserError for unknown names.
 std::vector<std::string> algorithms_to_try(const std::string& text);
 
 // The options of all algorithms, each once, with all choices.

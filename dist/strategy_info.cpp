@@ -42,6 +42,18 @@ void StrategyInfo::require_possible(int workers, const std::string& compress,
                        codec->info->name));
 }
 
+void StrategyInfo::require_fitting(const StrategyOptions& given,
+                                   const ParameterSet& parameters) const {
+  const std::int64_t count = parameters.gradients().count();
+  for (const StrategyOption& own : options) {
+    if (own.elements == 0 || !given.contains(own.name)) continue;
+    const std::int64_t value = option_value(given, own.name);
+    if (static_cast<double>(value) * own.elements > static_cast<double>(count))
+      throw UserError("{} {} is larger than the whole gradient of {} elements ({:.3g} MB)",
+                      own.name, value, count, 1e-6 * static_cast<double>(count) * sizeof(float));
+  }
+}
+
 int StrategyInfo::servers(const StrategyOptions& given) const {
   const bool none = !make_server || (has_option("--via") && via(given) != Via::servers);
   return none ? 0 : static_cast<int>(option_value(given, "--servers"));
@@ -113,14 +125,7 @@ std::vector<std::string> strategies_with(const std::string& option) {
 
 std::unique_ptr<Strategy> make_strategy(const std::string& name, const StrategyContext& context) {
   const StrategyInfo& info = strategy_named(name);
-  const std::int64_t count = context.parameters.gradients().count();
-  for (const StrategyOption& option : info.options) {
-    if (option.elements == 0 || !context.options.contains(option.name)) continue;
-    const std::int64_t value = context.option(option.name);
-    if (static_cast<double>(value) * option.elements > static_cast<double>(count))
-      throw UserError("{} {} is larger than the whole gradient of {} elements ({:.3g} MB)",
-                      option.name, value, count, 1e-6 * static_cast<double>(count) * sizeof(float));
-  }
+  info.require_fitting(context.options, context.parameters);
   return info.make(context);
 }
 

@@ -84,13 +84,18 @@ void require_on_device(const TrainOptions& o, const std::string& compress) {
                     compress);
 }
 
+void require_error_feedback(const TrainOptions& o) {
+  const auto codec = parse_compression(o.compress);
+  if (o.no_error_feedback && (!codec || !codec->info->error_feedback))
+    throw UserError("--no-error-feedback has no effect with --compress {}", o.compress);
+}
+
 void check_compression(const TrainOptions& o) {
   const StrategyInfo& algo = strategy_named(o.algo);
   algo.require_possible(o.workers, o.compress, o.algo_options);
   require_on_device(o, o.compress);
+  require_error_feedback(o);
   const auto codec = parse_compression(o.compress);
-  if (o.no_error_feedback && (!codec || !codec->info->error_feedback))
-    throw UserError("--no-error-feedback has no effect with --compress {}", o.compress);
   if (codec && !codec->info->by_block && !o.profile.empty())
     throw UserError("--profile cannot be used with --compress {}: simulations do not know it",
                     o.compress);
@@ -98,8 +103,11 @@ void check_compression(const TrainOptions& o) {
 
 // Each algorithm by itself, then what auto can do.
 TrainOptions check_auto(const TrainOptions& o, Choices choices) {
-  if (o.no_error_feedback) throw UserError("--no-error-feedback cannot be used with auto");
+  if (o.no_error_feedback && choices.compressions.size() > 1)
+    throw UserError("--no-error-feedback cannot be used with --compress auto");
+  if (choices.compressions.size() == 1) require_error_feedback(o);
   TrainOptions checked = o;
+  checked.no_error_feedback = false;
   checked.compress = "none";
   for (std::string& algo : choices.algos) {
     checked.algo = algo;
@@ -110,6 +118,7 @@ TrainOptions check_auto(const TrainOptions& o, Choices choices) {
   for (const std::string& compress : choices.compressions) require_on_device(o, compress);
   if (choices.algos.size() > 1) checked.algo = o.algo;
   checked.compress = o.compress;
+  checked.no_error_feedback = o.no_error_feedback;
   return checked;
 }
 

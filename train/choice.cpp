@@ -10,18 +10,27 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/words.h"
 #include "dist/codecs/codec_table.h"
 #include "dist/launch.h"
 #include "dist/schedule/measure.h"
 #include "dist/strategies.h"
 #include "dist/transport/collectives.h"
+#include "train/interruption.h"
 #include "train/length.h"
 #include "train/replica.h"
+#include "train/run_text.h"
 #include "train/start.h"
 #include "train/worker.h"
 
 namespace tandem {
 namespace {
+
+// Whether the text is auto without a list.
+bool is_open(const std::string& text) {
+  const auto list = auto_list(text);
+  return list && list->empty();
+}
 
 // Why this algorithm cannot be used with this compression; empty if it can.
 std::string impossible(const TrainOptions& o, const std::string& algo,
@@ -41,6 +50,13 @@ class Predictions {
       : task_(task), data_(data), o_(o), choices_(choices), communication_(communication) {
     o_.trace.clear();
     o_.timeline = false;
+    o_.algo = choices.algos.front();
+    const int rank = communication.transport().rank();
+    together(communication, [&] {
+      const Replica replica(task, data, o_, make_device(o_, rank));
+      for (const std::string& algo : choices.algos)
+        strategy_named(algo).require_fitting(o_.algo_options, replica.parameters());
+    });
     measured_ = *trial(trial_strategy().name, "none").merge;
   }
 
@@ -79,6 +95,8 @@ class Predictions {
     try {
       Strategy& strategy = worker->strategy();
       for (std::int64_t t = 1; t <= length.iterations; ++t) {
+        if (const int signal = Interruptible::signal(); signal != 0)
+          throw Interrupted(signal, after_interruption(o_, 0));
         worker->begin(t, t == 1);
         const Batch batch = worker->next_batch();
         strategy.before_step(t);
@@ -89,6 +107,9 @@ class Predictions {
       return strategy.plan();
     } catch (const SaidElsewhere&) {
       throw;
+    } catch (const OutOfMemory& e) {
+      communication_.stop(e.what());
+      worker->explain(e);
     } catch (const std::exception& e) {
       communication_.stop(e.what());  // pending communication uses the worker
       throw;
@@ -159,11 +180,28 @@ std::string table_of(const Choices& choices, const std::vector<double>& seconds)
 
 }  // namespace
 
+// auto without a list leaves out what fits nothing that the user names.
 Choices choices_of(const TrainOptions& o) {
   Choices choices{algorithms_to_try(o.algo), compressions_to_try(o.compress)};
   if (choices.algos.empty()) choices.algos = {o.algo};
   if (choices.compressions.empty()) choices.compressions = {o.compress};
-  return choices;
+  TrainOptions with = o;
+  with.workers = std::max(2, o.workers);  // perhaps not known yet
+  const auto fits = [&](const std::string& algo, const std::string& compress) {
+    return find_strategy(algo) && impossible(with, algo, compress).empty();
+  };
+  const Choices all = choices;
+  if (is_open(o.algo))
+    std::erase_if(choices.algos, [&](const std::string& algo) {
+      return std::ranges::none_of(all.compressions,
+                                  [&](const std::string& one) { return fits(algo, one); });
+    });
+  if (is_open(o.compress))
+    std::erase_if(choices.compressions, [&](const std::string& compress) {
+      return std::ranges::none_of(all.algos,
+                                  [&](const std::string& one) { return fits(one, compress); });
+    });
+  return choices.algos.empty() || choices.compressions.empty() ? all : choices;
 }
 
 void check_choices(const TrainOptions& o, const Choices& choices) {
@@ -205,7 +243,7 @@ void check_choices(const TrainOptions& o, const Choices& choices) {
 Chosen choose(const Task& task, const DataSplit& data, const TrainOptions& o,
               const Choices& choices, Communication& communication) {
   Chosen chosen{choices.algos.front(), choices.compressions.front(), ""};
-  if (!choices.several()) return chosen;
+  if (!choices.several() || Length(data, o).iterations == 0) return chosen;
   constexpr auto kNever = std::numeric_limits<std::int64_t>::max();
   const auto count_from = [&](std::int64_t iteration) {
     communication.call([&] {

@@ -55,7 +55,7 @@ Rule duration_rule() {
 
 Rule algorithm() {
   const Rule one = rules::one_of(strategy_names());
-  return {.must_be = one.must_be + ", or auto:LIST of several", .holds = [one](std::string& text) {
+  return {.must_be = one.must_be + " or auto[:LIST]", .holds = [one](std::string& text) {
             const auto list = auto_list(text);
             if (!list) return one.holds(text);
             return std::ranges::all_of(*list,

@@ -16,8 +16,19 @@ std::optional<SlowRank> parse_slow_rank(const std::string& text) {
   return SlowRank{std::stoi(rank), std::stod(speed)};
 }
 
+void SlowWorker::begin_step() {
+  in_step_ = true;
+  last_ = Clock::now();
+}
+
+void SlowWorker::end_step() {
+  catch_up(Clock::duration::zero());
+  in_step_ = false;
+}
+
 // A short sleep lasts longer than asked for, so the difference is kept.
 void SlowWorker::catch_up(Clock::duration least) {
+  if (!in_step_) return;
   const auto now = Clock::now();
   owed_ += std::chrono::duration_cast<Clock::duration>((now - last_) * more_);
   last_ = now;

@@ -23,8 +23,8 @@ class SlowWorker : public Hooks {
  public:
   SlowWorker(Hooks& hooks, double speed) : hooks_(hooks), more_(1 / speed - 1) {}
 
-  void begin_step() { last_ = Clock::now(); }
-  void end_step() { catch_up(Clock::duration::zero()); }
+  void begin_step();
+  void end_step();
 
   void before_use(Parameter& parameter) override;
   bool needs_before_use() const override { return hooks_.needs_before_use(); }
@@ -35,7 +35,8 @@ class SlowWorker : public Hooks {
   void catch_up(Clock::duration least);
 
   Hooks& hooks_;
-  double more_;  // sleep per computation
+  double more_;           // sleep per computation
+  bool in_step_ = false;  // tests use the same net, but do not sleep
   Clock::time_point last_;
   Clock::duration owed_{};  // sleep; negative if it lasted too long
 };

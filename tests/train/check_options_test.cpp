@@ -11,6 +11,7 @@
 #include "dist/strategies.h"
 #include "tests/support.h"
 #include "tests/train/digits.h"
+#include "train/choice.h"
 #include "train/option_table.h"
 
 using namespace tandem;
@@ -27,6 +28,18 @@ std::string refusal(const Change& change) {
   never.data = []() -> DataSplit { throw std::logic_error("the data were opened"); };
   return message_of<UserError>([&] { train(never, o); });
 }
+
+// The same with two workers.
+template <class F>
+std::string refusal_with(const char* algo, const char* compress, F&& change) {
+  return refusal([&](TrainOptions& o) {
+    o.algo = algo;
+    o.workers = 2;
+    o.compress = compress;
+    change(o);
+  });
+}
+void nothing(TrainOptions&) {}
 
 }  // namespace
 
@@ -113,34 +126,25 @@ TEST_CASE("train(): contradictory options are refused") {
             o.compress = "quant8";
           }) == fmt::format("--compress quant8 is for gradients; --algo {} sends weights", algo));
   }
-  const auto with = [](const char* algo, const char* compress, auto&& change) {
-    return refusal([&](TrainOptions& o) {
-      o.algo = algo;
-      o.workers = 2;
-      o.compress = compress;
-      change(o);
-    });
-  };
-  const auto nothing = [](TrainOptions&) {};
-  CHECK(with("ps-sync", "onebit", nothing) ==
+  CHECK(refusal_with("ps-sync", "onebit", nothing) ==
         "--compress onebit does not work with --algo ps-sync: its servers add only values that are "
         "plain, trunc16 or quant8");
-  CHECK(with("p3", "topk:0.1", nothing) ==
+  CHECK(refusal_with("p3", "topk:0.1", nothing) ==
         "--compress topk:0.1 does not work with --algo p3: only --via ring can add encoded "
         "gradients");
-  CHECK(with("local-sgd", "dgc", nothing) ==
+  CHECK(refusal_with("local-sgd", "dgc", nothing) ==
         "--compress dgc does not work with --algo local-sgd: it averages weights, and codecs are "
         "for gradients");
-  CHECK(with("wfbp", "dgc:0.1:5", nothing) ==
+  CHECK(refusal_with("wfbp", "dgc:0.1:5", nothing) ==
         "--compress dgc:0.1:5 does not work with --algo wfbp: CLIP needs the norm of the whole "
         "gradient, which is sent in parts");
-  CHECK(with("easgd", "topk:0.1", nothing) ==
+  CHECK(refusal_with("easgd", "topk:0.1", nothing) ==
         "--compress topk:0.1 is for gradients; --algo easgd sends weights");
-  CHECK(with("d-sync", "quant8", [](TrainOptions& o) { o.no_error_feedback = true; }) ==
+  CHECK(refusal_with("d-sync", "quant8", [](TrainOptions& o) { o.no_error_feedback = true; }) ==
         "--no-error-feedback has no effect with --compress quant8");
-  CHECK(with("d-sync", "qsgd:4", [](TrainOptions& o) { o.no_error_feedback = true; }) ==
+  CHECK(refusal_with("d-sync", "qsgd:4", [](TrainOptions& o) { o.no_error_feedback = true; }) ==
         "--no-error-feedback has no effect with --compress qsgd:4");
-  CHECK(with("d-sync", "topk:2", nothing) ==
+  CHECK(refusal_with("d-sync", "topk:2", nothing) ==
         "--compress: RATIO of topk:RATIO must be a number above 0 and up to 1, not 2");
   CHECK(refusal([](TrainOptions& o) {
           o.algo = "ps-sync";
@@ -170,44 +174,52 @@ TEST_CASE("train(): a slow rank must be a worker and have a speed") {
 }
 
 TEST_CASE("train(): what auto cannot choose from is refused") {
-  const auto with = [](const char* algo, const char* compress, auto&& change) {
-    return refusal([&](TrainOptions& o) {
-      o.algo = algo;
-      o.workers = 2;
-      o.compress = compress;
-      change(o);
-    });
-  };
-  const auto nothing = [](TrainOptions&) {};
-  CHECK(with("asp", "auto", nothing) ==
+  CHECK(refusal_with("asp", "auto", nothing) ==
         "--compress auto needs algorithms that sum gradients without servers, such as d-sync, not "
         "asp");
-  CHECK(with("auto:d-sync,ps-sync", "none", nothing) ==
+  CHECK(refusal_with("auto:d-sync,ps-sync", "none", nothing) ==
         "--algo auto needs algorithms that sum gradients without servers, such as d-sync, not "
         "ps-sync");
-  CHECK(with("d-sync", "auto:none,", nothing).starts_with("--compress: must be one of none, "));
-  CHECK(with("auto:d-sync,magic", "none", nothing).ends_with(", not auto:d-sync,magic"));
-  CHECK(with("auto:d-sync,", "none", nothing).ends_with(", not auto:d-sync,"));
-  CHECK(with("auto:", "none", nothing).ends_with(", not auto:"));
-  CHECK(with("d-sync", "auto", [](TrainOptions& o) { o.checkpoint = "folder"; }) ==
+  CHECK(refusal_with("d-sync", "auto:none,", nothing)
+            .starts_with("--compress: must be one of none, "));
+  CHECK(refusal_with("auto:d-sync,magic", "none", nothing).ends_with(", not auto:d-sync,magic"));
+  CHECK(refusal_with("auto:d-sync,", "none", nothing).ends_with(", not auto:d-sync,"));
+  CHECK(refusal_with("auto:", "none", nothing).ends_with(", not auto:"));
+  CHECK(refusal_with("d-sync", "auto", [](TrainOptions& o) { o.checkpoint = "folder"; }) ==
         "--compress auto cannot be used with --checkpoint: it may choose differently next time; "
         "name what it has chosen");
-  CHECK(with("auto", "none", [](TrainOptions& o) { o.resume = "folder"; }) ==
+  CHECK(refusal_with("auto", "none", [](TrainOptions& o) { o.resume = "folder"; }) ==
         "--algo auto cannot be used with --resume: it may choose differently next time; name what "
         "it has chosen");
-  CHECK(with("auto", "topk:0.1", [](TrainOptions& o) { o.no_error_feedback = true; }) ==
-        "--no-error-feedback cannot be used with auto");
-  CHECK(with("auto", "none", [](TrainOptions& o) { o.workers = 1; }) ==
+  const auto forget = [](TrainOptions& o) { o.no_error_feedback = true; };
+  CHECK(refusal_with("auto", "auto", forget) ==
+        "--no-error-feedback cannot be used with --compress auto");
+  CHECK(refusal_with("auto", "quant8", forget) ==
+        "--no-error-feedback has no effect with --compress quant8");
+  CHECK(refusal_with("auto", "none", [](TrainOptions& o) { o.workers = 1; }) ==
         "--algo auto needs at least 2 workers, not 1");
   // Every algorithm needs a compression, and the other way round.
   CHECK(
-      with("auto:p3,merge", "auto:topk:0.1,qsgd:4", nothing) ==
+      refusal_with("auto:p3,merge", "auto:topk:0.1,qsgd:4", nothing) ==
       "--compress qsgd:4 does not work with --algo p3: only --via ring can add encoded gradients");
-  CHECK(with("auto:p3,ps-wfbp", "auto:none,topk:0.1", nothing)
+  CHECK(refusal_with("auto:p3,ps-wfbp", "auto:none,topk:0.1", nothing)
             .starts_with("--compress topk:0.1 does not work with --algo ps-wfbp: "));
-  CHECK(with("d-sync", "auto:none,dgc:0.1:5", nothing) ==
+  CHECK(refusal_with("d-sync", "auto:none,dgc:0.1:5", nothing) ==
         "--compress auto cannot predict --compress dgc:0.1:5: parts of the gradient cannot be "
         "encoded");
+}
+
+TEST_CASE("train(): auto without a list leaves out what does not fit") {
+  TrainOptions o;
+  o.workers = 2;
+  o.algo = "auto";
+  o.compress = "topk:0.1";
+  o.no_error_feedback = true;
+  const TrainOptions checked = check_options(o);
+  CHECK(checked.no_error_feedback);
+  CHECK(choices_of(checked).algos == std::vector<std::string>{"d-sync", "merge"});
+  o.compress = "none";
+  CHECK(choices_of(o).algos == std::vector<std::string>{"d-sync", "merge", "p3"});
 }
 
 TEST_CASE("train(): auto with a list of one is that one") {

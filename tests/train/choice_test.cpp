@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "base/error.h"
 #include "tests/train/small_mlp.h"
 #include "train/trainer.h"
 
@@ -43,6 +44,15 @@ TEST_CASE("auto: it sends less over a slow link, and hides what it can") {
   const Summary s = run("auto:pipe-sgd,d-sync", "auto:none,quant8", "10mbit/10us");
   CHECK(s.options.algo == "pipe-sgd");
   CHECK(s.options.compress == "quant8");
+}
+
+TEST_CASE("auto: without iterations there is no trial, and all algorithms must fit the net") {
+  TrainOptions o = short_run("auto", 2, 0);
+  o.epochs = 0;
+  CHECK(train(small_mlp_on_digits(), o).iterations == 0);
+  o = short_run("auto:d-sync,buckets", 2);
+  o.algo_options["--bucket-mb"] = 25;
+  CHECK_THROWS_AS(train(small_mlp_on_digits(), o), UserError);
 }
 
 TEST_CASE("auto: what cannot be used together is left out") {

@@ -46,10 +46,11 @@ TEST_CASE("slow worker: it reaches every parameter later, and waits no longer" *
     Step step;
     in_virtual_time([&] {
       SlowWorker slow(step, speed);
+      slow.before_use(step.a);  // of a test
       step.run(slow);
     });
     const auto at = [&](auto computing) {
-      return 20ms + std::chrono::duration_cast<Clock::duration>(computing / speed);
+      return 30ms + std::chrono::duration_cast<Clock::duration>(computing / speed);
     };
     CHECK(step.reached == std::vector<Clock::duration>{at(12ms), at(16ms), at(16ms)});
   }
