@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <optional>
 #include <span>
@@ -50,13 +49,6 @@ class Predictions {
       : task_(task), data_(data), o_(o), choices_(choices), communication_(communication) {
     o_.trace.clear();
     o_.timeline = false;
-    o_.algo = choices.algos.front();
-    const int rank = communication.transport().rank();
-    together(communication, [&] {
-      const Replica replica(task, data, o_, make_device(o_, rank));
-      for (const std::string& algo : choices.algos)
-        strategy_named(algo).require_fitting(o_.algo_options, replica.parameters());
-    });
     measured_ = *trial(trial_strategy().name, "none").merge;
   }
 
@@ -66,7 +58,7 @@ class Predictions {
                                 std::numeric_limits<double>::quiet_NaN());
     for (std::size_t c = 0; c < choices_.compressions.size(); ++c) {
       const std::string& compress = choices_.compressions[c];
-      measure_cost(compress);
+      if (c > 0 || compress != "none") measure_cost(compress);  // the trial has measured "none"
       for (std::size_t a = 0; a < choices_.algos.size(); ++a)
         if (impossible(o_, choices_.algos[a], compress).empty())
           seconds[a * choices_.compressions.size() + c] = seconds_with(choices_.algos[a], compress);
@@ -90,8 +82,11 @@ class Predictions {
     const Length length(data_, o_);
     const auto compressor = make_compressor(compressor_in_ring(compress));
     std::optional<Worker> worker;
-    together(communication_,
-             [&] { worker.emplace(task_, data_, o_, length, *compressor, communication_); });
+    together(communication_, [&] {
+      worker.emplace(task_, data_, o_, length, *compressor, communication_);
+      for (const std::string& one : choices_.algos)
+        strategy_named(one).require_fitting(o_.algo_options, worker->parameters());
+    });
     try {
       Strategy& strategy = worker->strategy();
       for (std::int64_t t = 1; t <= length.iterations; ++t) {
