@@ -1,18 +1,25 @@
 #include "dist/codecs/device_block_sum.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "tensor/backend.h"
 
 namespace tandem {
 namespace {
 
-constexpr std::int64_t kStretch = 256;  // blocks; adding a few of them takes a GPU as long
+// How many blocks are added at once. A GPU takes about 20 µs for each stretch, however short. With
+// fewer than six, sums would be sent late: the last one is sent when all values have been.
+std::int64_t stretch_blocks(const BlockRange& range, int ranks) {
+  constexpr std::int64_t kLeast = 256, kStretches = 6;
+  return std::max(kLeast, parts(parts(range.blocks(), ranks), kStretches));
+}
 
 }  // namespace
 
 // While a device adds one stretch, this thread waits for the messages of the next.
 DeviceBlockSum::DeviceBlockSum(BlockCodec& codec, const Group& group, const BlockRange& range)
-    : BlockSum(codec, group, range, kStretch, 1) {}
+    : BlockSum(codec, group, range, stretch_blocks(range, group.ranks), 1) {}
 
 std::unique_ptr<Staging> DeviceBlockSum::make_staging() const {
   EncodedStaging::Layout layout{.count = range_.count,

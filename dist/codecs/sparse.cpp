@@ -14,31 +14,57 @@ using Number = std::uint16_t;
 constexpr Number kWhole = 0xffff;  // in place of the number: all values follow
 constexpr std::size_t kPlaceAndValue = sizeof(std::uint16_t) + sizeof(float);
 
-// Calls whole(values as bytes), or one(place, value) for each element.
-template <class Whole, class One>
-std::size_t read(std::span<const std::byte> from, std::size_t count, Whole&& whole, One&& one) {
+// The first block of these bytes.
+struct Block {
+  bool whole;
+  std::size_t elements;  // that were sent
+  std::size_t bytes;
+  const std::byte* content;  // places and values, or all values
+};
+
+Block first_block(std::span<const std::byte> from, std::size_t count) {
   Number number = 0;
   require(from.size() >= sizeof number, "an encoded block is cut off");
   std::memcpy(&number, from.data(), sizeof number);
-  const std::size_t each = number == kWhole ? sizeof(float) : kPlaceAndValue;
-  const std::size_t elements = number == kWhole ? count : number;
-  const std::size_t bytes = sizeof number + elements * each;
-  require(from.size() >= bytes, "an encoded block has {} bytes instead of {}", from.size(), bytes);
-  const std::byte* const at = from.data() + sizeof number;
-  if (number == kWhole) {
-    whole(at);
-    return bytes;
+  Block block{.whole = number == kWhole, .content = from.data() + sizeof number};
+  block.elements = block.whole ? count : number;
+  block.bytes = sizeof number + block.elements * (block.whole ? sizeof(float) : kPlaceAndValue);
+  require(from.size() >= block.bytes, "an encoded block has {} bytes instead of {}", from.size(),
+          block.bytes);
+  return block;
+}
+
+std::uint16_t place_in(const Block& block, std::size_t i) {
+  std::uint16_t place = 0;
+  std::memcpy(&place, block.content + i * sizeof place, sizeof place);
+  return place;
+}
+
+// Finds the largest place first, which is faster than a check of each.
+void check_places(const Block& block, std::size_t count) {
+  if (block.whole) return;
+  std::uint16_t largest = 0;
+  for (std::size_t i = 0; i < block.elements; ++i) largest = std::max(largest, place_in(block, i));
+  require(block.elements == 0 || largest < count, "element {} of an encoded block of {}", largest,
+          count);
+}
+
+// Calls whole(values as bytes), or one(place, value) for each element.
+template <class Whole, class One>
+std::size_t read(std::span<const std::byte> from, std::size_t count, Whole&& whole, One&& one) {
+  const Block block = first_block(from, count);
+  check_places(block, count);
+  if (block.whole) {
+    whole(block.content);
+    return block.bytes;
   }
-  const std::byte* const values = at + elements * sizeof(std::uint16_t);
-  for (std::size_t i = 0; i < elements; ++i) {
-    std::uint16_t place = 0;
+  const std::byte* const values = block.content + block.elements * sizeof(std::uint16_t);
+  for (std::size_t i = 0; i < block.elements; ++i) {
     float value = 0;
-    std::memcpy(&place, at + i * sizeof place, sizeof place);
     std::memcpy(&value, values + i * sizeof value, sizeof value);
-    require(place < count, "element {} of an encoded block of {}", place, count);
-    one(place, value);
+    one(place_in(block, i), value);
   }
-  return bytes;
+  return block.bytes;
 }
 
 }  // namespace
@@ -191,8 +217,9 @@ std::size_t decode_sparse(std::span<const std::byte> from, std::span<float> valu
 }
 
 std::size_t sparse_bytes(std::span<const std::byte> from, std::int64_t count) {
-  return read(
-      from, static_cast<std::size_t>(count), [](const std::byte*) {}, [](std::size_t, float) {});
+  const Block block = first_block(from, static_cast<std::size_t>(count));
+  check_places(block, static_cast<std::size_t>(count));
+  return block.bytes;
 }
 
 std::size_t most_sparse_bytes(std::int64_t count, std::int64_t chosen) {

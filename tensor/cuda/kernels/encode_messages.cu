@@ -5,7 +5,7 @@ namespace tandem::cuda {
 namespace {
 
 // A warp per encoded block. Several CUDA blocks share a message; each finds all offsets.
-constexpr int kGatherers = 8;
+constexpr int kGatherers = 32;
 __global__ void __launch_bounds__(kThreads)
     gather_kernel(Slots from, const MessagePlace* messages, std::byte* to, std::uint32_t* bytes) {
   __shared__ Shared s;
