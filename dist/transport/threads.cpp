@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <thread>
 #include <utility>
 
 #include "base/error.h"
@@ -18,8 +17,9 @@ struct ThreadsNetwork::ThreadsOperation final : Operation {
     if (k == Kind::receive) data = at;
   }
   ~ThreadsOperation() override {
+    const auto over = [this](const Mailbox&) { return is_done.load(std::memory_order_acquire); };
     if (!is_done.load(std::memory_order_acquire) && !give_up())
-      while (!is_done.load(std::memory_order_acquire)) std::this_thread::yield();
+      network.mailboxes_[static_cast<std::size_t>(rank)]->wait(over, [](Mailbox&) {});
     if (!lender) return;
     // The message has been read.
     const int sender = lender->rank;
