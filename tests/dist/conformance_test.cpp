@@ -75,6 +75,7 @@ TEST_CASE("conformance: in virtual time, a run has the same bits and ends at the
           doctest::skip(!has_virtual_time())) {
   for_all_jobs({4099}, [&](Job job) {
     if (!job.repeats() || (job.workers != 1 && job.workers != 3)) return;
+    job.on_threads = true;
     auto expected = run(job);
     job.link = "1gbe";
     Clock::time_point ends[2];
