@@ -14,7 +14,7 @@
 
 namespace tandem::test {
 
-inline constexpr LinkSpeed kLink{.bytes_per_s = 1.25e8, .latency_s = 50e-6};
+inline constexpr LinkSpeed kGigabit{.bytes_per_s = 1.25e8, .latency_s = 50e-6};
 inline constexpr double kBlockBytes = kBlock * sizeof(float);
 
 // A message of M bytes takes alpha + M·beta. The switch forwards its first frame, so that a frame

@@ -40,13 +40,14 @@ TEST_CASE("closed forms: d-sync and pipe-sgd take the time of Eq. 2, 4 and 5" *
         // (de)compressed while messages travel.
         double once = elements * kHost.check;
         if (compress != "none") once += kBlock * (kHost.compress + kHost.decompress);
-        const NetworkCost cost{.alpha = alpha(kLink),
-                               .beta = beta(kLink),
+        const NetworkCost cost{.alpha = alpha(kGigabit),
+                               .beta = beta(kGigabit),
                                .gamma = kHost.add / sizeof(float),
                                .sync = once};
         const double communication = ring_time(cost, p, n, n_wire);
 
-        Simulation simulation{.algo = "d-sync", .compress = compress, .workers = p, .link = kLink};
+        Simulation simulation{
+            .algo = "d-sync", .compress = compress, .workers = p, .link = kGigabit};
         CHECK(iteration(profile, simulation) == exactly(sync_iteration(compute, communication)));
         simulation.algo = "pipe-sgd";
         for (const int k : {1, 2, 3, 10}) {
@@ -74,14 +75,14 @@ TEST_CASE("closed forms: pipe-sgd has the pace of its sums, also if computing is
   constexpr int p = 4;
   constexpr double kBytes = p * kBlockBytes;
   const double communication =
-      ring_time({.alpha = alpha(kLink), .beta = beta(kLink)}, p, kBytes, kBytes);
+      ring_time({.alpha = alpha(kGigabit), .beta = beta(kGigabit)}, p, kBytes, kBytes);
   for (const int k : {2, 3, 12})
     for (const double compute : {0.1, 0.8, 0.9, 0.95, 1.0, 1.1}) {
       CAPTURE(k);
       CAPTURE(compute);
       const Profile profile = equal_tensors(1, p * kBlock, 0, compute * communication);
       const Simulation simulation{
-          .algo = "pipe-sgd", .options = {{"--pipe-k", k}}, .workers = p, .link = kLink};
+          .algo = "pipe-sgd", .options = {{"--pipe-k", k}}, .workers = p, .link = kGigabit};
       CHECK(iteration(profile, simulation) == exactly(std::max(1.0, compute) * communication));
     }
 }
@@ -92,9 +93,9 @@ TEST_CASE("closed forms: long gradients hide latencies that Eq. 5 counts" *
     CAPTURE(p);
     const Profile profile = equal_tensors(4, p * 64 * kBlock, 0, 0);
     const double n = 4 * static_cast<double>(profile.elements());
-    const double seconds = iteration(profile, {.algo = "d-sync", .workers = p, .link = kLink});
-    CHECK(seconds < ring_time({.alpha = alpha(kLink), .beta = beta(kLink)}, p, n, n));
-    CHECK(seconds > ring_time({.beta = beta(kLink)}, p, n, n));
+    const double seconds = iteration(profile, {.algo = "d-sync", .workers = p, .link = kGigabit});
+    CHECK(seconds < ring_time({.alpha = alpha(kGigabit), .beta = beta(kGigabit)}, p, n, n));
+    CHECK(seconds > ring_time({.beta = beta(kGigabit)}, p, n, n));
   }
 }
 
@@ -112,11 +113,11 @@ TEST_CASE("closed forms: a gradient in pieces takes the time of Eq. 6" *
       // Only the update of the last piece does not overlap with communication.
       const ComputeCost compute{
           .update = elements / pieces * kHost.update, .forward = 1e-3, .backward = 2e-3};
-      const NetworkCost cost{.alpha = alpha(kLink),
-                             .beta = beta(kLink),
+      const NetworkCost cost{.alpha = alpha(kGigabit),
+                             .beta = beta(kGigabit),
                              .gamma = kHost.add / sizeof(float),
                              .sync = elements / pieces * kHost.check};
-      CHECK(iteration(profile, {.algo = "wfbp", .workers = p, .link = kLink}) ==
+      CHECK(iteration(profile, {.algo = "wfbp", .workers = p, .link = kGigabit}) ==
             exactly(sync_iteration(compute, ring_time_in_pieces(cost, p, n, n, pieces))));
     }
 }
@@ -131,8 +132,8 @@ TEST_CASE("closed forms: wfbp and mg-wfbp take the time of MG-WFBP's Eq. 21" *
   constexpr double kForward = 1e-3, kBytes = kElements * sizeof(float);
   // An all-reduce of M bytes takes a + bM (the ring's row of Table II).
   const double share = static_cast<double>(p - 1) / p;
-  const SumCost cost{.a = 2 * (p - 1) * alpha(kLink),
-                     .b = 2 * share * beta(kLink) + share * kHost.add / sizeof(float) +
+  const SumCost cost{.a = 2 * (p - 1) * alpha(kGigabit),
+                     .b = 2 * share * beta(kGigabit) + share * kHost.add / sizeof(float) +
                           kHost.check / sizeof(float)};
   const double update_s = kElements * kHost.update;  // of one tensor
 
@@ -151,7 +152,7 @@ TEST_CASE("closed forms: wfbp and mg-wfbp take the time of MG-WFBP's Eq. 21" *
       ends = begins + cost.a + cost.b * layer.bytes;
     }
     CHECK(finish_time(layers, each_alone(layers), cost) == about(ends, 1e-9));
-    Simulation simulation{.algo = "wfbp", .workers = p, .link = kLink};
+    Simulation simulation{.algo = "wfbp", .workers = p, .link = kGigabit};
     const SimulatedRun wfbp = simulate(profile, simulation);
     CHECK(wfbp.mean_s() == exactly(ends + update_s));
 
@@ -197,11 +198,11 @@ TEST_CASE("closed forms: local-sgd averages once per period" * doctest::skip(!ha
   constexpr double kCompute = 3e-3, kBytes = p * kBlockBytes;
   const Profile profile = equal_tensors(1, p * kBlock, kCompute / 3, kCompute * 2 / 3);
   const double communication =
-      ring_time({.alpha = alpha(kLink), .beta = beta(kLink)}, p, kBytes, kBytes);
+      ring_time({.alpha = alpha(kGigabit), .beta = beta(kGigabit)}, p, kBytes, kBytes);
   for (const int period : {1, 2, 7, 8, 16, 30}) {
     CAPTURE(period);
     Simulation simulation{
-        .algo = "local-sgd", .options = {{"--period", period}}, .workers = p, .link = kLink};
+        .algo = "local-sgd", .options = {{"--period", period}}, .workers = p, .link = kGigabit};
     CHECK(iteration(profile, simulation) == exactly(kCompute + communication / period));
     // All wait for the slowest, but only then. One message is there before it begins to average.
     simulation.slow_ranks = {{1, 0.5}};

@@ -22,7 +22,7 @@ TEST_CASE("closed forms: synchronous algorithms have the pace of the slowest ran
   for (const StrategyInfo& algo : all_strategies()) {
     if (!algo.distributed() || algo.asynchronous()) continue;
     CAPTURE(algo.name);
-    Simulation simulation{.algo = algo.name, .workers = 4, .link = kLink, .iterations = 40};
+    Simulation simulation{.algo = algo.name, .workers = 4, .link = kGigabit, .iterations = 40};
     const double all_slow = iteration(slow, simulation);
     const double none_slow = iteration(profile, simulation);
     CHECK(none_slow < 0.6 * all_slow);
@@ -128,17 +128,18 @@ double by_hand(int p, double compute_s, LinkOf&& link) {
 
 TEST_CASE("closed forms: slow links slow the ring down" * doctest::skip(!has_virtual_time())) {
   constexpr double kCompute = 2e-3;
-  constexpr LinkSpeed kSlow{.bytes_per_s = kLink.bytes_per_s / 2, .latency_s = kLink.latency_s};
+  constexpr LinkSpeed kSlow{.bytes_per_s = kGigabit.bytes_per_s / 2,
+                            .latency_s = kGigabit.latency_s};
   for (const int p : {2, 3, 4, 8}) {
     CAPTURE(p);
     const Profile profile = equal_tensors(1, p * kBlock, kCompute / 2, kCompute / 2);
     Simulation simulation{
-        .algo = "d-sync", .workers = p, .link = kLink, .slow_links = {{1, kSlow}}};
+        .algo = "d-sync", .workers = p, .link = kGigabit, .slow_links = {{1, kSlow}}};
     CHECK(iteration(profile, simulation) ==
-          exactly(by_hand(p, kCompute, [&](int a, int) { return a == 1 ? kSlow : kLink; })));
+          exactly(by_hand(p, kCompute, [&](int a, int) { return a == 1 ? kSlow : kGigabit; })));
     simulation.slow_links.clear();
     CHECK(iteration(profile, simulation) ==
-          exactly(by_hand(p, kCompute, [&](int, int) { return kLink; })));
+          exactly(by_hand(p, kCompute, [&](int, int) { return kGigabit; })));
 
     // A long gradient: all of it passes the slow link, and latencies hardly count.
     const Profile large = equal_tensors(4, p * 256 * kBlock, 0, 0);
@@ -152,25 +153,26 @@ TEST_CASE("closed forms: slow links slow the ring down" * doctest::skip(!has_vir
 TEST_CASE("closed forms: a fast link within nodes makes the ring faster" *
           doctest::skip(!has_virtual_time())) {
   constexpr double kCompute = 2e-3;
-  constexpr LinkSpeed kInner{.bytes_per_s = kLink.bytes_per_s * 20, .latency_s = 2e-6};
+  constexpr LinkSpeed kInner{.bytes_per_s = kGigabit.bytes_per_s * 20, .latency_s = 2e-6};
   for (const int p : {4, 6, 8}) {
     CAPTURE(p);
     const Profile profile = equal_tensors(1, p * kBlock, kCompute / 2, kCompute / 2);
     const Profile large = equal_tensors(4, p * 256 * kBlock, 0, 0);
-    Simulation simulation{.algo = "d-sync", .workers = p, .link = kLink};
+    Simulation simulation{.algo = "d-sync", .workers = p, .link = kGigabit};
     const double apart = iteration(profile, simulation);
     const double large_apart = iteration(large, simulation);
 
     // With the same link, nodes change nothing: in a ring, one rank of a node sends to another
     // node, and one receives.
     simulation.ranks_per_node = 2;
-    simulation.inner = kLink;
+    simulation.inner = kGigabit;
     CHECK(iteration(profile, simulation) == apart);
 
     simulation.inner = kInner;
     const double nodes = iteration(profile, simulation);
-    CHECK(nodes == exactly(by_hand(p, kCompute,
-                                   [&](int a, int b) { return a / 2 == b / 2 ? kInner : kLink; })));
+    CHECK(nodes == exactly(by_hand(p, kCompute, [&](int a, int b) {
+            return a / 2 == b / 2 ? kInner : kGigabit;
+          })));
     CHECK(nodes < apart);
     // The bandwidth between nodes stays the bottleneck.
     CHECK(iteration(large, simulation) == about(large_apart, 0.03));
