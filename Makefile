@@ -96,16 +96,18 @@ cxx_flags := -std=c++20 -pthread $(arch_flag) \
   -ffp-contract=off \
   $(if $(findstring clang,$(CXX)),,--param ggc-min-heapsize=524288) \
   $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all -g1) \
+  $(if $(filter undefined,$(san_list)),-fno-sanitize=vptr) \
   $(CXXFLAGS)
 # -ffp-contract=off: our own arithmetic gives the same bits with every compiler and architecture.
 # ggc-min-heapsize: g++ looks for memory to free less often, which saves 5% of the time.
 # -Wno-stringop-overflow: g++ 12 warns about overflows in fmt that cannot happen, if it vectorises
 # for AVX-512 or with sanitizers.
 # Instrumented code misleads the compiler's flow analysis, so WERROR applies only without SAN.
-# Without its three checks of pointers, the undefined-behaviour sanitizer takes two thirds of the
-# time. The address sanitizer finds null pointers as well.
+# Without vptr, null and alignment, its checks of pointers, the undefined-behaviour sanitizer takes
+# two thirds of the time. vptr slows down every virtual call. The address sanitizer finds null
+# pointers as well.
 quick_flags := $(if $(filter 1,$(DEBUG)),,$(if $(SAN),-O0,-O1)) \
-  $(if $(filter undefined,$(san_list)),-fno-sanitize=null$(comma)alignment$(comma)vptr)
+  $(if $(filter undefined,$(san_list)),-fno-sanitize=null$(comma)alignment)
 ld_flags := -pthread $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
 ld_libs := $(LDLIBS) -lopenblas -lfmt -lz $(if $(filter 1,$(BOOST)),-lboost_context) $(mpi_ld_flags) $(cuda_ld_flags)
 

@@ -26,7 +26,7 @@
 
 namespace tandem::test {
 
-inline constexpr std::int64_t kIterations = 20, kIterationsPerEpoch = 3;
+inline constexpr std::int64_t kIterations = 16, kIterationsPerEpoch = 3;
 
 // A few parameters, and gradients that depend on rank, iteration and weights. Blocks hold parts of
 // several parameters. Backward does not finish them in the reverse order of the flat gradient.
