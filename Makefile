@@ -34,7 +34,7 @@ $(error DEBUG, CUDA, MPI, BOOST, WERROR and PCH take 0 or 1)
 endif
 DEBUG ?= 0
 WERROR ?= 0
-PCH ?= $(if $(findstring clang,$(shell $(CXX) --version)),0,1)
+PCH ?= $(if $(findstring clang,$(shell $(CXX) --version 2>/dev/null)),0,1)
 variant := $(if $(filter 1,$(DEBUG)),/debug)$(if $(SAN),/san-$(subst $(comma),-,$(SAN)))
 BUILD := build$(variant)
 
