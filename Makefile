@@ -433,7 +433,7 @@ help:
 	@echo "make tables       make the speedup tables of MNIST-MLP and CIFAR-Convex, with figures and reports,"
 	@echo "                  and the table of all codecs, in results/ (about 25 minutes); make tables-gpu: all benchmarks, on a GPU"
 	@echo "make figures      simulate the figures of the papers, into docs/results/ (about 20 minutes)"
-	@echo "make check        install libraries, build and run all tests, also with sanitizers (30 to 40 minutes on two cores)"
+	@echo "make check        install libraries, build and run all tests, also with sanitizers (about 25 minutes on two cores)"
 	@echo "make test         build and run the tests in one variant (SAN=thread, DEBUG=1, …)"
 	@echo "make check-faults kill ranks and let disks fail; nothing may be lost (about 20 minutes)"
 	@echo "make fuzz         give random input to all readers of files and options (clang; a minute per reader, two or more at a time)"
