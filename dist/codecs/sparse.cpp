@@ -14,7 +14,6 @@ using Number = std::uint16_t;
 constexpr Number kWhole = 0xffff;  // in place of the number: all values follow
 constexpr std::size_t kPlaceAndValue = sizeof(std::uint16_t) + sizeof(float);
 
-// The first block of these bytes.
 struct Block {
   bool whole;
   std::size_t elements;  // that were sent
@@ -22,6 +21,13 @@ struct Block {
   const std::byte* content;  // places and values, or all values
 };
 
+std::uint16_t place_in(const Block& block, std::size_t i) {
+  std::uint16_t place = 0;
+  std::memcpy(&place, block.content + i * sizeof place, sizeof place);
+  return place;
+}
+
+// The first block of these bytes. All of its places are below `count`.
 Block first_block(std::span<const std::byte> from, std::size_t count) {
   Number number = 0;
   require(from.size() >= sizeof number, "an encoded block is cut off");
@@ -31,29 +37,18 @@ Block first_block(std::span<const std::byte> from, std::size_t count) {
   block.bytes = sizeof number + block.elements * (block.whole ? sizeof(float) : kPlaceAndValue);
   require(from.size() >= block.bytes, "an encoded block has {} bytes instead of {}", from.size(),
           block.bytes);
-  return block;
-}
-
-std::uint16_t place_in(const Block& block, std::size_t i) {
-  std::uint16_t place = 0;
-  std::memcpy(&place, block.content + i * sizeof place, sizeof place);
-  return place;
-}
-
-// Finds the largest place first, which is faster than a check of each.
-void check_places(const Block& block, std::size_t count) {
-  if (block.whole) return;
+  if (block.whole || block.elements == 0) return block;
+  // Finding the largest place is faster than a check of each.
   std::uint16_t largest = 0;
   for (std::size_t i = 0; i < block.elements; ++i) largest = std::max(largest, place_in(block, i));
-  require(block.elements == 0 || largest < count, "element {} of an encoded block of {}", largest,
-          count);
+  require(largest < count, "element {} of an encoded block of {}", largest, count);
+  return block;
 }
 
 // Calls whole(values as bytes), or one(place, value) for each element.
 template <class Whole, class One>
 std::size_t read(std::span<const std::byte> from, std::size_t count, Whole&& whole, One&& one) {
   const Block block = first_block(from, count);
-  check_places(block, count);
   if (block.whole) {
     whole(block.content);
     return block.bytes;
@@ -217,9 +212,7 @@ std::size_t decode_sparse(std::span<const std::byte> from, std::span<float> valu
 }
 
 std::size_t sparse_bytes(std::span<const std::byte> from, std::int64_t count) {
-  const Block block = first_block(from, static_cast<std::size_t>(count));
-  check_places(block, static_cast<std::size_t>(count));
-  return block.bytes;
+  return first_block(from, static_cast<std::size_t>(count)).bytes;
 }
 
 std::size_t most_sparse_bytes(std::int64_t count, std::int64_t chosen) {
