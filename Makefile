@@ -209,7 +209,7 @@ $(groups:=.cpp): $(BUILD)/sources
 	@mkdir -p $(@D)
 	@{ grep -h '^#include' $(filter tests/%,$^) | sort -u; \
 	   for source in $(filter tests/%,$^); do \
-	     printf 'namespace %s {\n#include "%s"\n}\n' $$(basename $$source .cpp) $$source; done; } >$@
+	     printf 'namespace %s {\n#include "%s"\n}\n' $${source//[\/.]/_} $$source; done; } >$@
 define precompile
 	@mkdir -p $(@D)
 	@echo "  c++   $< ($(notdir $(@D)))"
