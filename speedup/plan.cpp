@@ -16,10 +16,9 @@ namespace tandem {
 
 const std::vector<Bench>& all_benches() {
   static const std::vector<Bench> all = {
-      {"mnist_mlp", "MNIST-MLP", 100, 600},    {"cifar_convex", "CIFAR100-Convex", 100, 300},
-      {"cifar_cnn", "CIFAR100-CNN", 100, 200}, {"alexnet", "AlexNet", 256, 20},
-      {"resnet", "ResNet-18", 256, 20},        {"vgg", "VGG-16", 256, 20},
-      {"googlenet", "GoogLeNet", 256, 20},     {"inception", "Inception-v3", 256, 20},
+      {"mnist_mlp", 100, 600}, {"cifar_convex", 100, 300}, {"cifar_cnn", 100, 200},
+      {"alexnet", 256, 20},    {"resnet", 256, 20},        {"vgg", 256, 20},
+      {"googlenet", 256, 20},  {"inception", 256, 20},
   };
   return all;
 }
@@ -78,7 +77,7 @@ std::vector<Algorithm> rows_named(const std::vector<std::string>& algos,
 
 Results Comparison::begin() const {
   Results r{.bench = bench.program,
-            .net = bench.net,
+            .net = bench.program,  // until a run says more
             .device = device,
             .precision = precision,
             .options = valid_text(fmt::format("{}", fmt::join(options, " "))),
@@ -135,6 +134,7 @@ Results Comparison::resume(const Results& earlier) const {
   require_same("options", fmt::format("'{}'", earlier.options), fmt::format("'{}'", now.options));
   require_same("ranks over", earlier.environment.transport, now.environment.transport);
   now.data = earlier.data;
+  now.net = earlier.net;
   now.parameters = earlier.parameters;
   for (Cell& cell : now.cells)
     if (const Cell* finished = earlier.beside(cell, cell.name)) {

@@ -11,7 +11,7 @@ namespace tandem {
 
 // A program that can be compared, with its usual batch and iterations.
 struct Bench {
-  std::string program, net;
+  std::string program;
   std::int64_t batch, iterations;
 };
 const std::vector<Bench>& all_benches();

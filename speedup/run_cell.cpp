@@ -189,6 +189,7 @@ void take_times(const std::vector<Timed>& repeats, Results& results, Cell& cell)
   }
   const Json& summary = repeats.back().summary;
   results.data = summary.at("data");
+  results.net = summary.at("net");
   results.parameters = summary.at("parameters");
   if (cell.curve.empty()) {  // the only test is the one at the end
     take_weights(summary, cell);

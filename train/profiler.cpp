@@ -267,9 +267,9 @@ HostCost host_cost_of_codec(const CodecWork& work, const HostCost& own, const Ho
 
 }  // namespace
 
-Profile profile_of(const Summary& s, const std::string& net, const ParameterSet& parameters) {
+Profile profile_of(const Summary& s, const ParameterSet& parameters) {
   const int workers = s.options.workers;
-  Profile profile{.net = shown(net),
+  Profile profile{.net = shown(s.net),
                   .source = source_of(s),
                   .batch = (s.options.batch + workers - 1) / workers};
   std::vector<const ComputeProfile*> measured;

@@ -67,7 +67,6 @@ class Profiler : public Hooks {
 };
 
 // The profile of a run, from the reports of its ranks. It has no tensors if no iteration was timed.
-// `net` is the model's name.
-Profile profile_of(const Summary& summary, const std::string& net, const ParameterSet& parameters);
+Profile profile_of(const Summary& summary, const ParameterSet& parameters);
 
 }  // namespace tandem

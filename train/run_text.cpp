@@ -9,8 +9,7 @@
 
 namespace tandem {
 
-std::string what_runs(const Summary& s, const std::string& net, const DataSplit& data,
-                      std::int64_t done) {
+std::string what_runs(const Summary& s, const DataSplit& data, std::int64_t done) {
   const TrainOptions& o = s.options;
   const auto count = [](int n, const char* of) {
     return fmt::format("{} {}{}", n, of, n == 1 ? "" : "s");
@@ -20,12 +19,12 @@ std::string what_runs(const Summary& s, const std::string& net, const DataSplit&
   std::string text = fmt::format("data: {}: {} training and {} test images\n", s.data,
                                  data.train->size(), data.test->size());
   for (const std::string& line : data.left_out) text += fmt::format("data: {}\n", line);
-  text +=
-      fmt::format("model: {}, {} parameters; {}, {}{}, {}{}, batch {}\n", net, s.parameters, o.algo,
-                  count(o.workers, "worker"), servers > 0 ? " and " + count(servers, "server") : "",
-                  o.device == DeviceKind::cpu ? count(o.threads, "thread")
-                                              : fmt::format("cuda {}", to_string(o.precision)),
-                  o.workers > 1 ? " each" : "", o.batch);
+  text += fmt::format("model: {}, {} parameters; {}, {}{}, {}{}, batch {}\n", s.net, s.parameters,
+                      o.algo, count(o.workers, "worker"),
+                      servers > 0 ? " and " + count(servers, "server") : "",
+                      o.device == DeviceKind::cpu ? count(o.threads, "thread")
+                                                  : fmt::format("cuda {}", to_string(o.precision)),
+                      o.workers > 1 ? " each" : "", o.batch);
   if (algo.distributed())
     text += fmt::format(
         "network: {}, link {}{}, compression {}\n", mpi_launch() ? "MPI" : "threads", o.link,

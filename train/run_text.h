@@ -11,8 +11,7 @@
 namespace tandem {
 
 // `done`: iterations before a checkpoint that the run continues from.
-std::string what_runs(const Summary& summary, const std::string& net, const DataSplit& data,
-                      std::int64_t done);
+std::string what_runs(const Summary& summary, const DataSplit& data, std::int64_t done);
 
 std::string after_interruption(const TrainOptions& options, std::int64_t iterations);
 

@@ -255,6 +255,7 @@ std::string to_json(const Summary& s) {
                      {"commit", tandem_commit().empty() ? Json() : Json(tandem_commit())},
                      {"options", options_json(s.options)},
                      {"data", s.data},
+                     {"net", s.net},
                      {"parameters", s.parameters},
                      {"iterations", s.iterations},
                      {"warmup", s.warmup},

@@ -19,6 +19,7 @@ namespace tandem {
 
 struct Summary {
   std::string app;
+  std::string net;  // the model's name for a person
   TrainOptions options;
   std::string data;
   std::int64_t parameters = 0;

@@ -305,8 +305,7 @@ void run_worker(const Task& task, const DataSplit& data, const TrainOptions& o,
   }
   summary.warmup = length.warmup;
   summary.cold = length.cold;
-  const std::string& net = task.net.empty() ? task.app : task.net;
-  if (first) outputs->say(what_runs(summary, net, data, length.done));
+  if (first) outputs->say(what_runs(summary, data, length.done));
   summary.network = calibrate_all(communication, o, length, compressor);
 
   Coordination coordination(coordinated_run(task.app, made_for, o, length), o, communication,
@@ -336,7 +335,7 @@ void run_worker(const Task& task, const DataSplit& data, const TrainOptions& o,
   if (!first) return;
   summary.weights_hash = weights_hash(worker->parameters());
   summary.checkpoints = coordination.account();
-  if (!o.profile.empty()) summary.profile = profile_of(summary, net, worker->parameters());
+  if (!o.profile.empty()) summary.profile = profile_of(summary, worker->parameters());
   outputs->finish(summary, worker->parameters());
 }
 
@@ -398,7 +397,10 @@ Summary train(const Task& task, const TrainOptions& options) {
                    return;
                  }
                  if (rank == 0 && !chosen.text.empty()) outputs->say(chosen.text);
-                 Summary summary{.app = task.app, .options = own, .data = data->description};
+                 Summary summary{.app = task.app,
+                                 .net = task.net.empty() ? task.app : task.net,
+                                 .options = own,
+                                 .data = data->description};
                  run_worker(task, *data, own, *compressor, communication, plan ? &*plan : nullptr,
                             made_for, std::move(resumed), summary, outputs ? &*outputs : nullptr);
                  stopped = summary.stopped_by;

@@ -26,6 +26,6 @@ int main(int argc, char** argv) {
                  .help = "Do not shift and flip the training images"}}};
     if (!parse_options(argc, argv, help, options)) return;
     const auto data = [&] { return open_cifar(dataset, options.data, !no_augment); };
-    train({.app = "cifar_cnn", .model = cifar_cnn, .data = data}, options);
+    train({.app = "cifar_cnn", .model = cifar_cnn, .data = data, .net = "CIFAR-CNN"}, options);
   });
 }

@@ -84,6 +84,11 @@ int main(int argc, char** argv) {
     const auto model = [](const Shape&, std::int64_t classes, std::uint64_t seed) {
       return std::make_unique<CifarConvex>(kImage, classes, seed);
     };
-    train({.app = "cifar_convex", .model = model, .data = data, .features = features}, options);
+    train({.app = "cifar_convex",
+           .model = model,
+           .data = data,
+           .net = "CIFAR-Convex",
+           .features = features},
+          options);
   });
 }

@@ -20,7 +20,8 @@ int main(int argc, char** argv) {
     if (!parse_options(argc, argv, help, options)) return;
     train({.app = "mnist_mlp",
            .model = [](const Shape&, std::int64_t, std::uint64_t seed) { return mnist_mlp(seed); },
-           .data = [&] { return open_mnist(options.data); }},
+           .data = [&] { return open_mnist(options.data); },
+           .net = "MNIST-MLP"},
           options);
   });
 }

@@ -25,24 +25,6 @@ bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// CIFAR files of `count` images each; classes below ten, so that they do for either set.
-void write_cifar(const std::filesystem::path& folder, int count) {
-  const auto records = [&](std::size_t label_bytes, std::uint64_t seed) {
-    std::string bytes;
-    for (int i = 0; i < count; ++i) {
-      bytes += std::string(label_bytes, static_cast<char>(i % 10));
-      const auto pixels = random_picture(32, 32, seed + static_cast<std::uint64_t>(i));
-      bytes.append(pixels.begin(), pixels.end());
-    }
-    return bytes;
-  };
-  for (int i = 1; i <= 5; ++i)
-    write_bytes(folder / ("data_batch_" + std::to_string(i) + ".bin"), records(1, 100 * i));
-  write_bytes(folder / "test_batch.bin", records(1, 1000));
-  write_bytes(folder / "train.bin", records(2, 1));
-  write_bytes(folder / "test.bin", records(2, 2000));
-}
-
 // Runs quietly to the end; returns the summary.
 nlohmann::json summary_of(const std::string& app, Words arguments) {
   const TemporaryFolder folder;
@@ -175,6 +157,7 @@ TEST_CASE("net apps: residual nets train on CIFAR's shape on two workers") {
                             "--batch", "8", "--workers", "2", "--threads", "1"});
   CHECK(json["options"]["depth"] == 20);
   CHECK(json["options"]["warmup_epochs"] == 5);
+  CHECK(json["net"] == "ResNet-20");
   CHECK(json["parameters"] == 272'474);
 }
 

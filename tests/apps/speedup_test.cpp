@@ -7,6 +7,7 @@
 #include "dist/strategies.h"
 #include "speedup/results_file.h"
 #include "tests/data/idx_files.h"
+#include "tests/data/image_files.h"
 #include "tests/support.h"
 #include "train/file_lock.h"
 
@@ -165,6 +166,24 @@ TEST_CASE("speedup program: times a few iterations with options for the benchmar
   const ProgramResult more = speedup({"--timed", "13"});
   CHECK(more.status == 2);
   CHECK(has(more.err, "--timed 13 is more than --iterations 12"));
+}
+
+TEST_CASE("speedup program: names the net that the benchmark trained") {
+  const TemporaryFolder folder;
+  write_cifar(folder.path(), 4);
+  for (const char* what : {"trained", "read again"}) {
+    CAPTURE(what);
+    const ProgramResult r =
+        run_program("speedup", {"--bench",   "resnet",    "--data",       folder.path(),
+                                "--workers", "2",         "--iterations", "1",
+                                "--repeats", "1",         "--tests",      "1",
+                                "--batch",   "2",         "--link",       "none",
+                                "--algos",   "D-Sync",    "--out",        folder / "out",
+                                "--",        "--dataset", "cifar10"});
+    CAPTURE(r.err);
+    REQUIRE(r.status == 0);
+    CHECK(has(r.out, "ResNet-20 on "));
+  }
 }
 
 TEST_CASE("speedup program: an output that fails does not stop the table or the others") {

@@ -21,6 +21,10 @@ std::vector<std::uint8_t> random_picture(std::int64_t height, std::int64_t width
 void write_image(const std::filesystem::path& path, std::span<const std::uint8_t> pixels,
                  std::int64_t height, std::int64_t width, std::int64_t channels = 3);
 
+// The files of CIFAR-10 and CIFAR-100 with `count` random images each; classes below ten, so that
+// they do for either set.
+void write_cifar(const std::filesystem::path& folder, int count);
+
 // Image files written byte by byte, for tests of files that no encoder writes.
 
 std::string png_chunk(const std::string& name, const std::string& contents);  // with its checksum
