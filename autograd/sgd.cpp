@@ -44,7 +44,8 @@ SgdStep Sgd::step(std::int64_t iteration) const {
   return {.rate = rate(iteration),
           .momentum = options_.momentum,
           .weight_decay = options_.weight_decay,
-          .nesterov = options_.nesterov};
+          .nesterov = options_.nesterov,
+          .gradient_has_momentum = options_.gradient_has_momentum};
 }
 
 void Sgd::update(std::int64_t iteration, const Tensor& gradient) {

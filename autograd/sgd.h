@@ -1,5 +1,5 @@
 // Stochastic gradient descent with momentum, Nesterov's variant and weight decay, as
-// torch.optim.SGD defines them (the step is written out at SgdStep in tensor/backend.h).
+// torch.optim.SGD defines them. The step is written out at SgdStep in tensor/backend.h.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +34,7 @@ struct SgdOptions {
   double momentum = 0;
   double weight_decay = 0;
   bool nesterov = false;
+  bool gradient_has_momentum = false;  // then only the weight decay gets one
 };
 
 class Sgd {
@@ -55,11 +56,10 @@ class Sgd {
     return other;
   }
 
-  // The same optimizer with another momentum.
-  Sgd with_momentum(double momentum, bool nesterov) const {
+  // The same optimizer for gradients that have no momentum yet.
+  Sgd with_momentum_of_gradient() const {
     Sgd other = *this;
-    other.options_.momentum = momentum;
-    other.options_.nesterov = nesterov;
+    other.options_.gradient_has_momentum = false;
     return other;
   }
 

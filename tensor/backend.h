@@ -114,12 +114,16 @@ struct LocalResponseNorm {
   double alpha = 1e-4, beta = 0.75, k = 1;
 };
 
-// One step of SGD: g += decay·w; v = momentum·v + g; w -= rate·(nesterov ? g + momentum·v : v).
+// One step of SGD with d = decay·w:
+//   v = momentum·v + g + d;   w -= rate·(nesterov ? g + d + momentum·v : v)
+// and, if the gradient g has its momentum already, so that only the decay needs one:
+//   v = momentum·v + d;       w -= rate·(g + (nesterov ? d + momentum·v : v))
 struct SgdStep {
   double rate = 0;
   double momentum = 0;
   double weight_decay = 0;
   bool nesterov = false;
+  bool gradient_has_momentum = false;
 };
 
 class Backend : public DeviceQueue {

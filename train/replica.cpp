@@ -24,12 +24,12 @@ Schedule make_schedule(const TrainOptions& o, const Length& length) {
 }
 
 SgdOptions sgd_options(const TrainOptions& o, const Length& length) {
-  SgdOptions sgd{.schedule = make_schedule(o, length), .weight_decay = o.weight_decay};
   const auto codec = parse_compression(o.compress);
-  if (codec && codec->info->owns_momentum) return sgd;
-  sgd.momentum = o.momentum;
-  sgd.nesterov = o.nesterov;
-  return sgd;
+  return {.schedule = make_schedule(o, length),
+          .momentum = o.momentum,
+          .weight_decay = o.weight_decay,
+          .nesterov = o.nesterov,
+          .gradient_has_momentum = codec && codec->info->owns_momentum};
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ struct CodecInfo {
   std::string second_name = "";  // a second value, not negative; 0 by default
   // Whether its paper has error feedback. --no-error-feedback turns it off.
   bool error_feedback = false;
-  // Whether it applies the momentum itself, before encoding. The optimizer then has none.
+  // Whether it applies the momentum itself, before encoding. The optimizer then leaves that out.
   bool owns_momentum = false;
   // Whether it encodes block by block. Then servers can decode a part of the gradient, and
   // algorithms that cut the gradient differently get the same bits.

@@ -4,10 +4,11 @@
 //   u ← m·u + g;   v ← v + u;       with Nesterov's momentum: u ← m·(u + g);  v ← v + u + g
 //   send vᵢ where |vᵢ| is among the RATIO largest of its tensor;  there, v ← 0 and u ← 0 (masking)
 //
-// v is the residual. The optimizer then has no momentum; it applies the weight decay. The first
-// four epochs send more: RATIO^(1/5), RATIO^(2/5), … (25%, 6.3%, 1.6%, 0.4% for 0.1%). Tensors of
-// one dimension, such as biases, are sent whole. With CLIP > 0, a gradient whose norm exceeds
-// CLIP/√p is scaled down to it. Without error feedback, v is forgotten after each iteration.
+// v is the residual. The optimizer then gives momentum to the weight decay alone. The first four
+// epochs send more: RATIO^(1/5), RATIO^(2/5), … (25%, 6.3%, 1.6%, 0.4% for 0.1%). Tensors of one
+// dimension, such as biases, are sent whole and keep their momentum. With CLIP > 0, a gradient
+// whose norm exceeds CLIP/√p is scaled down to it. Without error feedback, v is forgotten after
+// each iteration.
 //
 // The threshold of a tensor is estimated from a sample of |v|, as in the paper. But the sample is
 // that of the iteration before: so a block can be sent before the rest of its tensor is there, and

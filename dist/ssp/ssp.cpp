@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "dist/codecs/codec.h"
 #include "tensor/backend.h"
 
 namespace tandem {
@@ -13,11 +12,9 @@ const Tag kClockTag = on_channel(Tag::control, 3);
 
 auto bytes_of(std::int64_t& clock) { return std::as_writable_bytes(std::span(&clock, 1)); }
 
-// If a codec applies the momentum for the servers, the optimizer has none. The copy still needs it.
+// The gradient of the copy is the worker's own, to which no codec has applied momentum.
 Sgd own_optimizer(const StrategyContext& c) {
-  const Sgd sgd = c.optimizer.with_share_of_decay(1.0 / c.workers);
-  return c.codec ? sgd.with_momentum(c.codec->context().momentum, c.codec->context().nesterov)
-                 : sgd;
+  return c.optimizer.with_share_of_decay(1.0 / c.workers).with_momentum_of_gradient();
 }
 
 }  // namespace

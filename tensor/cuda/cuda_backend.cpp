@@ -356,7 +356,7 @@ class CudaBackend : public Backend {
            const Tensor& low) override {
     cuda::sgd(queue(),
               {static_cast<float>(step.rate), static_cast<float>(step.momentum),
-               static_cast<float>(step.weight_decay), step.nesterov},
+               static_cast<float>(step.weight_decay), step.nesterov, step.gradient_has_momentum},
               gradient.data<float>(), momentum.data<float>(), value.data<float>(), raw_or_null(low),
               value.count());
   }

@@ -58,6 +58,36 @@ TEST_CASE("sgd: plain, momentum, Nesterov and weight decay follow the definition
   }
 }
 
+TEST_CASE("sgd: a gradient that has its momentum already gets none, and the weight decay does") {
+  for (const bool nesterov : {false, true}) {
+    CAPTURE(nesterov);
+    const auto initial = random_values(100, 1);
+    Parameter p({100}, std::vector<float>(initial.begin(), initial.end()));
+    ParameterSet set({{"p", &p}}, cpu_device(), Dtype::f64);
+    Sgd sgd(set, {.schedule = {.base = 0.1},
+                  .momentum = 0.9,
+                  .weight_decay = 0.01,
+                  .nesterov = nesterov,
+                  .gradient_has_momentum = true});
+    std::vector<Reference> expected;
+    for (const double w : p.value.to_host<double>()) expected.push_back({w});
+    std::vector<double> velocity(100);
+    for (std::int64_t t = 1; t <= 5; ++t) {
+      auto gradient = random_values(100, static_cast<std::uint64_t>(10 + t));
+      for (std::size_t i = 0; i < expected.size(); ++i) {
+        expected[i].step(gradient[i], 0.1, 0.9, 0.01, nesterov);
+        velocity[i] = 0.9 * velocity[i] + gradient[i];
+        gradient[i] = nesterov ? gradient[i] + 0.9 * velocity[i] : velocity[i];
+      }
+      p.gradient.copy_from_host(std::span<const double>(gradient));
+      sgd.update(t);
+    }
+    const auto values = p.value.to_host<double>();
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      REQUIRE(values[i] == doctest::Approx(expected[i].w).epsilon(1e-12));
+  }
+}
+
 TEST_CASE("sgd: Nesterov without momentum is refused") {
   Parameter p({1}, {0});
   ParameterSet set({{"p", &p}}, cpu_device());

@@ -156,12 +156,17 @@ TEST_CASE("cuda: kernel: dropout keeps the same elements as the CPU") {
 
 TEST_CASE("cuda: kernel: a step of SGD has the CPU's bits") {
   const Sides sides(Precision::fp32);
-  const SgdStep steps[] = {{0.05, 0.9, 1e-4, false}, {0.05, 0.9, 1e-4, true}, {0.1, 0, 0, false}};
+  const SgdStep steps[] = {{0.05, 0.9, 1e-4, false},
+                           {0.05, 0.9, 1e-4, true},
+                           {0.05, 0.9, 1e-4, false, true},
+                           {0.05, 0.9, 1e-4, true, true},
+                           {0.1, 0, 0, false}};
   for (const std::int64_t count : counts())
     for (const SgdStep& step : steps)
       for (const bool with_low : {false, true}) {
         CAPTURE(count);
         CAPTURE(step.nesterov);
+        CAPTURE(step.gradient_has_momentum);
         CAPTURE(with_low);
         const Shape shape{count};
         const Both gradient = sides.random_f32(shape, 1), momentum = sides.random_f32(shape, 2);

@@ -101,7 +101,7 @@ void count_correct(const Queue& on, Type type, const void* logits, const std::in
 // ---- sgd.cu ----
 struct SgdRates {
   float rate, momentum, weight_decay;
-  bool nesterov;
+  bool nesterov, gradient_has_momentum;
 };
 // Backend::sgd in one pass. `low` becomes a bf16 copy of the value, or is null.
 void sgd(const Queue& on, const SgdRates& rates, const float* gradient, float* momentum,

@@ -5,7 +5,7 @@
 namespace tandem::cuda {
 namespace {
 
-template <bool kNesterov, bool kLow>
+template <bool kNesterov, bool kGradientHasMomentum, bool kLow>
 struct Sgd {
   float rate, mu, decay;
   const float* gradient;
@@ -26,9 +26,12 @@ struct Sgd {
 #pragma unroll
     for (int k = 0; k < N; ++k) {
       const float w = loaded.value.at[k];
-      const float g = __fadd_rn(loaded.gradient.at[k], __fmul_rn(decay, w));
+      const float gradient_here = loaded.gradient.at[k], d = __fmul_rn(decay, w);
+      const float g = kGradientHasMomentum ? d : __fadd_rn(gradient_here, d);  // needs momentum
       const float v = __fadd_rn(__fmul_rn(mu, loaded.momentum.at[k]), g);
-      const float direction = kNesterov ? __fadd_rn(g, __fmul_rn(mu, v)) : v;
+      const float with_momentum = kNesterov ? __fadd_rn(g, __fmul_rn(mu, v)) : v;
+      const float direction =
+          kGradientHasMomentum ? __fadd_rn(gradient_here, with_momentum) : with_momentum;
       momenta[k] = v;
       values[k] = __fsub_rn(w, __fmul_rn(rate, direction));
     }
@@ -42,15 +45,22 @@ struct Sgd {
 
 void sgd(const Queue& on, const SgdRates& rates, const float* gradient, float* momentum,
          float* value, void* low, std::int64_t count) {
-  const auto run = [&]<bool kNesterov, bool kLow>() {
+  const auto run = [&]<bool kNesterov, bool kGradientHasMomentum, bool kLow>() {
     each<kWidestF32>(on, "sgd", count,
-                     Sgd<kNesterov, kLow>{rates.rate, rates.momentum, rates.weight_decay, gradient,
-                                          momentum, value, static_cast<bf16*>(low)});
+                     Sgd<kNesterov, kGradientHasMomentum, kLow>{
+                         rates.rate, rates.momentum, rates.weight_decay, gradient, momentum, value,
+                         static_cast<bf16*>(low)});
   };
-  if (rates.nesterov)
-    low ? run.operator()<true, true>() : run.operator()<true, false>();
+  const auto with_low = [&]<bool kNesterov, bool kGradientHasMomentum>() {
+    low ? run.template operator()<kNesterov, kGradientHasMomentum, true>()
+        : run.template operator()<kNesterov, kGradientHasMomentum, false>();
+  };
+  if (rates.gradient_has_momentum)
+    rates.nesterov ? with_low.template operator()<true, true>()
+                   : with_low.template operator()<false, true>();
   else
-    low ? run.operator()<false, true>() : run.operator()<false, false>();
+    rates.nesterov ? with_low.template operator()<true, false>()
+                   : with_low.template operator()<false, false>();
 }
 
 }  // namespace tandem::cuda
