@@ -149,7 +149,7 @@ TEST_CASE("command line: - is standard output, and progress then goes to stderr"
   CHECK(std::count(metrics.begin(), metrics.end(), '\n') == 3);
   CHECK(json_of(metrics.substr(0, metrics.find('\n')))["iteration"] == 1);
   CHECK(json_of(run({"--trace", "-"}).out).contains("traceEvents"));
-  CHECK(run({"--profile", "-"}).out.starts_with("tandem profile 1\nnet mnist_mlp\n"));
+  CHECK(run({"--profile", "-"}).out.starts_with("tandem profile 1\nnet MNIST-MLP\n"));
   write_bytes(folder / "weights", run({"--save", "-"}).out);
   CHECK(tandem::read_safetensors(folder / "weights").size() == 6);
   CHECK_FALSE(std::filesystem::exists("-"));
