@@ -27,10 +27,15 @@ const std::vector<DeviceSpeed>& device_speeds() {
            "peak is 5.3 TFLOP/s",
        .flop_per_s = 2.55e12},
       {.name = "titan-v",
-       .source = "Lambda, RTX 2080 Ti Deep Learning Benchmarks with TensorFlow 1.12 (2019), f32",
+       .source = "Lambda, RTX 2080 Ti Deep Learning Benchmarks with TensorFlow 1.12 (2019), f32; "
+                 "VGG-16: u39kun, deep-learning-benchmark, PyTorch 0.3 (2017), f32, 108.8 ms for "
+                 "16 images",
        .flop_per_s = 7.35e12,
-       .samples_per_s =
-           {{"resnet50", 300}, {"resnet152", 107}, {"inception-v3", 208}, {"inception-v4", 77}}},
+       .samples_per_s = {{"resnet50", 300},
+                         {"resnet152", 107},
+                         {"inception-v3", 208},
+                         {"inception-v4", 77},
+                         {"vgg16", 16 / 108.8e-3}}},
       {.name = "v100",
        .source = "Lambda, RTX 2080 Ti Deep Learning Benchmarks with TensorFlow 1.12 (2019), f32, "
                  "SXM3 with 32 GB",
