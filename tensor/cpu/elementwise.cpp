@@ -50,16 +50,16 @@ void dropout_range(const T* __restrict x, double keep, const Random& random, T* 
   }
 }
 
-template <bool kNesterov, bool kGradientHasMomentum, class T>
-void sgd_step(T rate, T mu, T decay, const T* __restrict gradient, T* __restrict momentum,
-              T* __restrict value, std::int64_t count) {
+template <bool kNesterov, class T>
+void sgd_step(T rate, T mu, T decay, bool gradient_has_momentum, const T* __restrict gradient,
+              T* __restrict momentum, T* __restrict value, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
     const T d = decay * value[i];
-    const T g = kGradientHasMomentum ? d : gradient[i] + d;  // what needs momentum
+    const T g = gradient_has_momentum ? d : gradient[i] + d;  // what needs momentum
     const T v = mu * momentum[i] + g;
     const T direction = kNesterov ? g + mu * v : v;
     momentum[i] = v;
-    value[i] -= rate * (kGradientHasMomentum ? gradient[i] + direction : direction);
+    value[i] -= rate * (gradient_has_momentum ? gradient[i] + direction : direction);
   }
 }
 
@@ -131,12 +131,9 @@ void CpuBackend::sgd(const SgdStep& step, const Tensor& gradient, const Tensor& 
     const T rate = static_cast<T>(step.rate), mu = static_cast<T>(step.momentum),
             decay = static_cast<T>(step.weight_decay);
     threads_.run_ranges(value.count(), kTileElements, [&](std::int64_t begin, std::int64_t end) {
-      const auto update =
-          step.gradient_has_momentum
-              ? (step.nesterov ? sgd_step<true, true, T> : sgd_step<false, true, T>)
-              : (step.nesterov ? sgd_step<true, false, T> : sgd_step<false, false, T>);
-      update(rate, mu, decay, gradient.data<T>() + begin, momentum.data<T>() + begin,
-             value.data<T>() + begin, end - begin);
+      const auto update = step.nesterov ? sgd_step<true, T> : sgd_step<false, T>;
+      update(rate, mu, decay, step.gradient_has_momentum, gradient.data<T>() + begin,
+             momentum.data<T>() + begin, value.data<T>() + begin, end - begin);
     });
   });
 }

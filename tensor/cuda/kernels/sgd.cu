@@ -5,9 +5,10 @@
 namespace tandem::cuda {
 namespace {
 
-template <bool kNesterov, bool kGradientHasMomentum, bool kLow>
+template <bool kNesterov, bool kLow>
 struct Sgd {
   float rate, mu, decay;
+  bool gradient_has_momentum;
   const float* gradient;
   float *momentum, *value;
   bf16* low;
@@ -26,14 +27,13 @@ struct Sgd {
 #pragma unroll
     for (int k = 0; k < N; ++k) {
       const float w = loaded.value.at[k];
-      const float gradient_here = loaded.gradient.at[k], d = __fmul_rn(decay, w);
-      const float g = kGradientHasMomentum ? d : __fadd_rn(gradient_here, d);  // needs momentum
+      const float given = loaded.gradient.at[k], d = __fmul_rn(decay, w);
+      const float g = gradient_has_momentum ? d : __fadd_rn(given, d);  // what needs momentum
       const float v = __fadd_rn(__fmul_rn(mu, loaded.momentum.at[k]), g);
-      const float with_momentum = kNesterov ? __fadd_rn(g, __fmul_rn(mu, v)) : v;
-      const float direction =
-          kGradientHasMomentum ? __fadd_rn(gradient_here, with_momentum) : with_momentum;
+      const float direction = kNesterov ? __fadd_rn(g, __fmul_rn(mu, v)) : v;
       momenta[k] = v;
-      values[k] = __fsub_rn(w, __fmul_rn(rate, direction));
+      values[k] = __fsub_rn(
+          w, __fmul_rn(rate, gradient_has_momentum ? __fadd_rn(given, direction) : direction));
     }
     store_floats(momentum + i, momenta);
     store_floats(value + i, values);
@@ -45,22 +45,16 @@ struct Sgd {
 
 void sgd(const Queue& on, const SgdRates& rates, const float* gradient, float* momentum,
          float* value, void* low, std::int64_t count) {
-  const auto run = [&]<bool kNesterov, bool kGradientHasMomentum, bool kLow>() {
+  const auto run = [&]<bool kNesterov, bool kLow>() {
     each<kWidestF32>(on, "sgd", count,
-                     Sgd<kNesterov, kGradientHasMomentum, kLow>{
-                         rates.rate, rates.momentum, rates.weight_decay, gradient, momentum, value,
-                         static_cast<bf16*>(low)});
+                     Sgd<kNesterov, kLow>{rates.rate, rates.momentum, rates.weight_decay,
+                                          rates.gradient_has_momentum, gradient, momentum, value,
+                                          static_cast<bf16*>(low)});
   };
-  const auto with_low = [&]<bool kNesterov, bool kGradientHasMomentum>() {
-    low ? run.template operator()<kNesterov, kGradientHasMomentum, true>()
-        : run.template operator()<kNesterov, kGradientHasMomentum, false>();
-  };
-  if (rates.gradient_has_momentum)
-    rates.nesterov ? with_low.template operator()<true, true>()
-                   : with_low.template operator()<false, true>();
+  if (rates.nesterov)
+    low ? run.operator()<true, true>() : run.operator()<true, false>();
   else
-    rates.nesterov ? with_low.template operator()<true, false>()
-                   : with_low.template operator()<false, false>();
+    low ? run.operator()<false, true>() : run.operator()<false, false>();
 }
 
 }  // namespace tandem::cuda
