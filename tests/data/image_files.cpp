@@ -48,6 +48,23 @@ void write_image(const std::filesystem::path& path, std::span<const std::uint8_t
   require(written != 0, "{} could not be written", path.string());
 }
 
+void write_cifar(const std::filesystem::path& folder, int count) {
+  const auto records = [&](std::size_t label_bytes, std::uint64_t seed) {
+    std::string bytes;
+    for (int i = 0; i < count; ++i) {
+      bytes += std::string(label_bytes, static_cast<char>(i % 10));
+      const auto pixels = random_picture(32, 32, seed + static_cast<std::uint64_t>(i));
+      bytes.append(pixels.begin(), pixels.end());
+    }
+    return bytes;
+  };
+  for (int i = 1; i <= 5; ++i)
+    write_bytes(folder / ("data_batch_" + std::to_string(i) + ".bin"), records(1, 100 * i));
+  write_bytes(folder / "test_batch.bin", records(1, 1000));
+  write_bytes(folder / "train.bin", records(2, 1));
+  write_bytes(folder / "test.bin", records(2, 2000));
+}
+
 namespace {
 
 std::string big_endian(std::uint32_t value, int bytes) {
@@ -68,23 +85,6 @@ const Bytef* bytes_of(const std::string& s) { return reinterpret_cast<const Byte
 }  // namespace
 
 std::string png_signature() { return "\x89PNG\r\n\x1a\n"; }
-
-void write_cifar(const std::filesystem::path& folder, int count) {
-  const auto records = [&](std::size_t label_bytes, std::uint64_t seed) {
-    std::string bytes;
-    for (int i = 0; i < count; ++i) {
-      bytes += std::string(label_bytes, static_cast<char>(i % 10));
-      const auto pixels = random_picture(32, 32, seed + static_cast<std::uint64_t>(i));
-      bytes.append(pixels.begin(), pixels.end());
-    }
-    return bytes;
-  };
-  for (int i = 1; i <= 5; ++i)
-    write_bytes(folder / ("data_batch_" + std::to_string(i) + ".bin"), records(1, 100 * i));
-  write_bytes(folder / "test_batch.bin", records(1, 1000));
-  write_bytes(folder / "train.bin", records(2, 1));
-  write_bytes(folder / "test.bin", records(2, 2000));
-}
 
 std::string png_chunk(const std::string& name, const std::string& contents) {
   const std::string checked = name + contents;
