@@ -1,7 +1,6 @@
 #include "dist/schedule/merge.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <numeric>
 #include <sstream>
@@ -9,22 +8,6 @@
 #include "base/error.h"
 
 namespace tandem {
-namespace {
-
-// Where a convex function is smallest.
-template <class F>
-double smallest(double low, double high, F&& f) {
-  for (int i = 0; i < 100; ++i) {
-    const double left = low + (high - low) / 3, right = high - (high - low) / 3;
-    if (f(left) < f(right))
-      high = right;
-    else
-      low = left;
-  }
-  return (low + high) / 2;
-}
-
-}  // namespace
 
 Groups each_alone(const Layers& layers) { return Groups(layers.size(), 1); }
 
@@ -113,25 +96,31 @@ double MergePlan::predicted_s(const Groups& by) const {
   return finish_time(layers, by, cost) + update_s * last / all;
 }
 
+// The best line has its largest error at three of the times: above, below and above them, or the
+// other way round. So it is a multiple of the line through the outer two. Otherwise a or b is 0.
 SumCost fit(const std::vector<SumTime>& times) {
-  if (times.size() == 1) return {.a = times[0].seconds};
-  double most = 0, per_byte = 0;
-  for (const auto& [bytes, seconds] : times) {
-    most = std::max(most, seconds);
-    per_byte = std::max(per_byte, seconds / std::max(1.0, bytes));
-  }
-  const auto largest = [&](const SumCost& line) {
-    double off = 0;
-    for (const auto& [bytes, seconds] : times)
-      off = std::max(off, std::abs(line(bytes) / seconds - 1));
-    return off;
+  SumCost best;
+  double least = std::numeric_limits<double>::infinity();
+  // The best multiple of a line is as far above one of the times as it is below another.
+  const auto consider = [&](const SumCost& line) {
+    if (!(line.a >= 0 && line.b >= 0)) return;
+    double low = std::numeric_limits<double>::infinity(), high = 0;  // the line, by the times
+    for (const auto& [bytes, seconds] : times) {
+      low = std::min(low, line(bytes) / seconds);
+      high = std::max(high, line(bytes) / seconds);
+    }
+    const double error = (high - low) / (high + low), scale = 2 / (high + low);
+    if (error < least) best = {.a = scale * line.a, .b = scale * line.b}, least = error;
   };
-  const auto best_b = [&](double a) {
-    return smallest(0, per_byte, [&](double b) { return largest({.a = a, .b = b}); });
-  };
-  const double a =
-      smallest(0, most, [&](double at) { return largest({.a = at, .b = best_b(at)}); });
-  return {.a = a, .b = best_b(a)};
+  consider({.a = 1});
+  consider({.b = 1});
+  for (const SumTime& x : times)
+    for (const SumTime& y : times) {
+      if (!(x.bytes < y.bytes)) continue;
+      const double b = (y.seconds - x.seconds) / (y.bytes - x.bytes);
+      consider({.a = x.seconds - b * x.bytes, .b = b});
+    }
+  return best;
 }
 
 void MergePlan::visit(State& state) {

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <numeric>
@@ -209,4 +211,40 @@ TEST_CASE("merge: a fit finds a and b") {
   CHECK(cost.b == doctest::Approx(2e-9));
   CHECK(fit({{100, 0.5}}).a == doctest::Approx(0.5));  // one size says nothing about b
   CHECK(fit({{100, 0.5}}).b == 0);
+  CHECK(fit({{100, 0}, {200, 0}})(100) == 0);  // in a simulation where sums take no time
+}
+
+TEST_CASE("merge: no other line has a smaller largest error than the fit") {
+  Random random(5);
+  int without_a = 0, without_b = 0;
+  for (int trial = 0; trial < 200; ++trial) {
+    CAPTURE(trial);
+    std::vector<SumTime> times;
+    const double slope = random.uniform(-0.2, 1);
+    for (int i = 0; i < 2 + trial % 5; ++i) {
+      const double bytes = random.uniform(0, 10);
+      times.push_back({bytes, std::max(0.1, slope * bytes + random.uniform(-0.5, 2))});
+    }
+    const auto largest_error = [&](const SumCost& line) {
+      double largest = 0;
+      for (const auto& [bytes, seconds] : times)
+        largest = std::max(largest, std::abs(line(bytes) / seconds - 1));
+      return largest;
+    };
+    const SumCost best = fit(times);
+    REQUIRE(best.a >= 0);
+    REQUIRE(best.b >= 0);
+    without_a += best.a == 0;
+    without_b += best.b == 0;
+    // The error is convex, so it is smallest where it is smaller than all around.
+    for (const double step : {1e-6, 1e-3, 0.1})
+      for (int angle = 0; angle < 64; ++angle) {
+        const double a = best.a + step * std::cos(angle * M_PI / 32);
+        const double b = best.b + step * std::sin(angle * M_PI / 32);
+        if (a < 0 || b < 0) continue;
+        CHECK(largest_error({.a = a, .b = b}) >= largest_error(best) - 1e-12);
+      }
+  }
+  CHECK(without_a > 0);
+  CHECK(without_b > 0);
 }
