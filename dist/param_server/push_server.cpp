@@ -64,6 +64,7 @@ void PushServer::receive_more(int worker) {
     peer.next_received = (peer.next_received + 1) % segments_.size();
     --peer.to_receive;
     Receive& receive = peer.receives.emplace_back();
+    receive.memory = std::exchange(peer.unused, {});
     receive.memory.resize(c_.codec ? c_.codec->blocks()->most_bytes_of_run(segment.count)
                                    : c_.compressor.bytes(segment.count));
     receive.request = transport_.receive_in_place(worker, Tag::push, receive.memory);
@@ -87,6 +88,7 @@ void PushServer::take_push(int worker) {
         .segment = segments_[peer.segment],
         .bytes = peer.receives.front().request->message(),
         .completes = completes});
+  peer.unused = std::move(peer.receives.front().memory);
   peer.receives.pop_front();
   peer.segment = completes ? 0 : peer.segment + 1;
   if (completes) peer.iteration = next_pushing(peer.iteration + 1);

@@ -69,14 +69,15 @@ class PushServer : public Server {
     std::vector<std::byte> memory;
     Request request;
   };
-  struct Peer {                         // a worker
-    std::int64_t iteration = 0;         // of its next push
-    std::size_t segment = 0;            // of its next push
-    std::int64_t to_receive = 0;        // pushes for which no receive is posted yet
-    std::size_t next_received = 0;      // the segment of the next receive
-    std::deque<Receive> receives = {};  // in the order of the pushes
-    Notice notice = {};                 // the next one
-    Request noticed = {};               // empty: the worker has paused
+  struct Peer {                          // a worker
+    std::int64_t iteration = 0;          // of its next push
+    std::size_t segment = 0;             // of its next push
+    std::int64_t to_receive = 0;         // pushes for which no receive is posted yet
+    std::size_t next_received = 0;       // the segment of the next receive
+    std::deque<Receive> receives = {};   // in the order of the pushes
+    std::vector<std::byte> unused = {};  // memory of the last receive, for the next one
+    Notice notice = {};                  // the next one
+    Request noticed = {};                // empty: the worker has paused
   };
   struct Answer {
     Tensor values;
