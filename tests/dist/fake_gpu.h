@@ -17,6 +17,7 @@
 
 #include "dist/block.h"
 #include "dist/compress/compressor.h"
+#include "dist/compress/magnitude.h"
 #include "tensor/cpu/cpu_backend.h"
 #include "tensor/staging.h"
 
@@ -67,10 +68,7 @@ class FakeStaging : public Staging {
   }
 
   bool finite() override {
-    const float* values = values_.data<float>();
-    for (std::int64_t i = 0; i < count_; ++i)
-      if (!(values[i] - values[i] == 0)) return false;
-    return true;
+    return all_finite({values_.data<float>(), static_cast<std::size_t>(count_)});
   }
 
   std::vector<float> values() override {
