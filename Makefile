@@ -236,6 +236,12 @@ $(BUILD)/obj/tensor/cuda/%.o $(BUILD)/obj/tests/cuda/%.o: private cpp_flags += $
 $(BUILD)/obj/tensor/cpu/panels.o: private cxx_flags += -ffp-contract=fast \
   $(if $(SAN),-O3 $(if $(findstring clang,$(CXX)),,--param asan-stack=0))
 $(BUILD)/obj/tensor/cpu/panels.o: private pch =
+ifneq ($(SAN),)
+# Loops over all elements, where the tests of all algorithms spend their time.
+loops := $(addprefix $(BUILD)/obj/,dist/compress/%.o dist/codecs/levels.o tensor/cpu/elementwise.o)
+$(loops): private cxx_flags += -O2
+$(loops): private pch =
+endif
 # stb_image computes with the numbers of damaged files, which overflow.
 $(BUILD)/obj/data/decode_image.o: private cxx_flags += -fwrapv
 $(BUILD)/obj/data/decode_image.o: private pch =
