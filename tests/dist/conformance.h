@@ -27,14 +27,19 @@
 namespace tandem::test {
 
 inline constexpr std::int64_t kIterations = 16, kIterationsPerEpoch = 3;
+inline constexpr double kMomentum = 0.9;
 
 // A few parameters, and gradients that depend on rank, iteration and weights. Blocks hold parts of
 // several parameters. Backward does not finish them in the reverse order of the flat gradient.
 struct Net {
-  Net(const Device& device, std::int64_t count)
+  Net(const Device& device, std::int64_t count, bool gradient_has_momentum)
       : b({count}, gradient(count, 7)),
         d({count / 2 + 1}, gradient(count / 2 + 1, 8)),
-        set({{"a", &a}, {"b", &b}, {"c", &c}, {"d", &d}, {"e", &e}}, device) {}
+        set({{"a", &a}, {"b", &b}, {"c", &c}, {"d", &d}, {"e", &e}}, device),
+        sgd(set, {.schedule = {.base = 0.1},
+                  .momentum = kMomentum,
+                  .weight_decay = 0.01,
+                  .gradient_has_momentum = gradient_has_momentum}) {}
 
   // `meddle` may change the gradients before they are handed over.
   void step(std::int64_t t, int rank, Hooks& hooks, const std::function<void()>& meddle) {
@@ -66,7 +71,7 @@ struct Net {
 
   Parameter a{{3}, {1, 2, 3}}, b, c{{5}, {5, 4, 3, 2, 1}}, d, e{{50, 50}, gradient(2500, 9)};
   ParameterSet set;
-  Sgd sgd{set, {.schedule = {.base = 0.1}, .momentum = 0.9, .weight_decay = 0.01}};
+  Sgd sgd;
   Spans spans;
 };
 
@@ -110,12 +115,18 @@ struct Job {
   }
 };
 
+inline bool gradient_has_momentum(const Job& job) {
+  const auto choice = parse_compression(job.compress);
+  return choice && choice->info->owns_momentum;
+}
+
 inline std::unique_ptr<Codec> codec_of(const Job& job, Net& net, Communication& communication) {
   const auto choice = parse_compression(job.compress);
   if (!choice) return nullptr;
   return choice->info->make(*choice, {.parameters = net.set,
                                       .workers = job.workers,
                                       .rank = communication.transport().rank(),
+                                      .momentum = kMomentum,
                                       .iterations_per_epoch = kIterationsPerEpoch});
 }
 
@@ -137,7 +148,7 @@ template <class Part>
 struct Side {
   Side(const Job& job, const Device& device, Communication& communication,
        std::unique_ptr<Part> (*make)(const StrategyContext&))
-      : net(device, job.count),
+      : net(device, job.count, gradient_has_momentum(job)),
         compressor(make_compressor(compressor_in_ring(job.compress))),
         codec(codec_of(job, net, communication)),
         part(make(context(job, net, *compressor, codec.get(), communication))) {}

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "tests/dist/codecs.h"
+#include "tests/dist/conformance.h"
 
 using namespace tandem;
 using namespace tandem::test;
@@ -75,4 +76,21 @@ TEST_CASE("codecs: DGC scales a gradient down whose norm is too large") {
   CHECK(std::sqrt(after) == doctest::Approx(5).epsilon(1e-5));
   const auto mild = codec(net, fmt::format("dgc:1:{}", 3 * std::sqrt(squares)), 4);
   CHECK(sent(*mild->blocks(), 1, gradient) == gradient);
+}
+
+TEST_CASE("codecs: SSP gives its own copy the momentum that DGC gives the servers") {
+  // The worker's weights in each iteration. It never pulls, so they come from its own copy.
+  const auto weights = [](Job job) {
+    Weights seen;
+    job.meddle = [&](Net& net, int, std::int64_t) { seen.push_back(weights_of(net)); };
+    run(job);
+    return seen;
+  };
+  const Weights expected = weights({.algo = &strategy_named("single"), .count = 13});
+  REQUIRE(std::ssize(expected) == kIterations);
+  CHECK(same(weights({.algo = &strategy_named("ssp"),
+                      .options = {{"--staleness", kIterations}},
+                      .compress = "dgc:0.1",
+                      .count = 13}),
+             expected));
 }
