@@ -110,7 +110,7 @@ SumCost fit(const std::vector<SumTime>& times) {
       high = std::max(high, line(bytes) / seconds);
     }
     const double error = (high - low) / (high + low), scale = 2 / (high + low);
-    if (error < least) best = {.a = scale * line.a, .b = scale * line.b}, least = error;
+    if (error < least - 1e-12) best = {.a = scale * line.a, .b = scale * line.b}, least = error;
   };
   consider({.a = 1});
   consider({.b = 1});

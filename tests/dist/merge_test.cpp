@@ -211,6 +211,7 @@ TEST_CASE("merge: a fit finds a and b") {
   CHECK(cost.b == doctest::Approx(2e-9));
   CHECK(fit({{100, 0.5}}).a == doctest::Approx(0.5));  // one size says nothing about b
   CHECK(fit({{100, 0.5}}).b == 0);
+  CHECK(fit({{7, 0.3}, {7, 0.4}, {7, 0.7}}).a == doctest::Approx(0.42));
   CHECK(fit({{100, 0}, {200, 0}})(100) == 0);  // in a simulation where sums take no time
 }
 
