@@ -1,6 +1,7 @@
 // Ko et al. (2021), Fig. 2 and 3: seven algorithms on up to 24 Titan Vs, with ResNet-50 and VGG-16.
-// Three hosts have eight GPUs each. Two containers share a host and its NIC; each has four workers
-// and, if there are servers, one of them. And, in the same form: what one slow worker costs.
+// Three hosts have eight GPUs each. Two containers share a host and its NIC (the paper does not say
+// whether they do); each has four workers and, if there are servers, one of them. And, in the same
+// form: what one slow worker costs.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -15,8 +15,8 @@
 
 namespace tandem {
 
-// α (--elastic-rate). With more than 1/p, p workers that agree would push the centre past them; the
-// paper's 0.9/p leaves a margin.
+// α (--elastic-rate). The default is the paper's 0.9/p, so that p workers that meet the centre
+// together would move it by 0.9 of the way to their mean.
 double elastic_rate(const StrategyContext& context);
 
 class Easgd : public PushWorker {
