@@ -66,10 +66,10 @@ TEST_CASE("slow worker: the others wait for it, and the weights are the same") {
 }
 
 TEST_CASE("slow worker: gossip waits for it only after the last iteration") {
-  for (const char* algo : {"gosgd", "ad-psgd"}) {
+  for (const std::string algo : {"gosgd", "ad-psgd"}) {
     CAPTURE(algo);
-    TrainOptions o = short_run(algo, 2, 30);
-    o.slow_rank = "1=0.02";
+    TrainOptions o = short_run(algo, 2, 10);
+    o.slow_rank = "1=0.002";  // so slow that pauses of a busy machine do not matter
     const Summary s = train(small_mlp_on_digits(), o);
     CHECK(s.ranks[0].compute(SpanKind::wait) < s.ranks[1].compute(SpanKind::backward) / 2);
   }
