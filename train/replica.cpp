@@ -24,12 +24,11 @@ Schedule make_schedule(const TrainOptions& o, const Length& length) {
 }
 
 SgdOptions sgd_options(const TrainOptions& o, const Length& length) {
-  const auto codec = parse_compression(o.compress);
   return {.schedule = make_schedule(o, length),
           .momentum = o.momentum,
           .weight_decay = o.weight_decay,
           .nesterov = o.nesterov,
-          .gradient_has_momentum = codec && codec->info->owns_momentum};
+          .gradient_has_momentum = owns_momentum(o.compress)};
 }
 
 }  // namespace

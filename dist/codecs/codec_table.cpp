@@ -170,4 +170,9 @@ std::string compressor_in_ring(const std::string& text) {
   return parse_compression(text) ? "none" : text;
 }
 
+bool owns_momentum(const std::string& text) {
+  const auto codec = parse_compression(text);
+  return codec && codec->info->owns_momentum;
+}
+
 }  // namespace tandem

@@ -56,6 +56,8 @@ std::vector<std::string> compressions_to_try(const std::string& text);
 std::string wrong_compression(const std::string& text);
 // The compressor that works in the ring and in stagings: `none` if the text names a codec.
 std::string compressor_in_ring(const std::string& text);
+// Whether the text names a codec that applies the momentum itself.
+bool owns_momentum(const std::string& text);
 
 // Each is implemented in the file of the same name.
 std::unique_ptr<Codec> make_terngrad(const CodecChoice& choice, const CodecContext& context);

@@ -115,11 +115,6 @@ struct Job {
   }
 };
 
-inline bool gradient_has_momentum(const Job& job) {
-  const auto choice = parse_compression(job.compress);
-  return choice && choice->info->owns_momentum;
-}
-
 inline std::unique_ptr<Codec> codec_of(const Job& job, Net& net, Communication& communication) {
   const auto choice = parse_compression(job.compress);
   if (!choice) return nullptr;
@@ -148,7 +143,7 @@ template <class Part>
 struct Side {
   Side(const Job& job, const Device& device, Communication& communication,
        std::unique_ptr<Part> (*make)(const StrategyContext&))
-      : net(device, job.count, gradient_has_momentum(job)),
+      : net(device, job.count, owns_momentum(job.compress)),
         compressor(make_compressor(compressor_in_ring(job.compress))),
         codec(codec_of(job, net, communication)),
         part(make(context(job, net, *compressor, codec.get(), communication))) {}
