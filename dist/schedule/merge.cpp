@@ -103,7 +103,7 @@ SumCost fit(const std::vector<SumTime>& times) {
   double least = std::numeric_limits<double>::infinity();
   // The best multiple of a line is as far above one of the times as it is below another.
   const auto consider = [&](const SumCost& line) {
-    if (!(line.a >= 0 && line.b >= 0)) return;
+    if (line.a < 0 || line.b < 0) return;
     double low = std::numeric_limits<double>::infinity(), high = 0;  // the line, by the times
     for (const auto& [bytes, seconds] : times) {
       low = std::min(low, line(bytes) / seconds);
@@ -116,7 +116,7 @@ SumCost fit(const std::vector<SumTime>& times) {
   consider({.b = 1});
   for (const SumTime& x : times)
     for (const SumTime& y : times) {
-      if (!(x.bytes < y.bytes)) continue;
+      if (x.bytes >= y.bytes) continue;
       const double b = (y.seconds - x.seconds) / (y.bytes - x.bytes);
       consider({.a = x.seconds - b * x.bytes, .b = b});
     }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <numbers>
 #include <numeric>
 
 #include "base/random.h"
@@ -240,8 +241,8 @@ TEST_CASE("merge: no other line has a smaller largest error than the fit") {
     // The error is convex, so it is smallest where it is smaller than all around.
     for (const double step : {1e-6, 1e-3, 0.1})
       for (int angle = 0; angle < 64; ++angle) {
-        const double a = best.a + step * std::cos(angle * M_PI / 32);
-        const double b = best.b + step * std::sin(angle * M_PI / 32);
+        const double a = best.a + step * std::cos(angle * std::numbers::pi / 32);
+        const double b = best.b + step * std::sin(angle * std::numbers::pi / 32);
         if (a < 0 || b < 0) continue;
         CHECK(largest_error({.a = a, .b = b}) >= largest_error(best) - 1e-12);
       }
