@@ -86,6 +86,7 @@ ifeq ($(origin BOOST),undefined)
 BOOST := $(shell $(uses_boost) | $(CXX) $(CPPFLAGS) -x c++ - $(LDFLAGS) -lboost_context -o /dev/null 2>/dev/null && echo 1 || echo 0)
 endif
 
+for_g++ = $(if $(findstring clang,$(CXX)),,$(1))
 cpp_flags := -I. -MMD -MP $(CPPFLAGS)
 warnings := -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wno-missing-field-initializers \
   -Wno-stringop-overflow -Wno-unknown-warning-option $(if $(filter 1,$(WERROR)),-Werror)
@@ -93,7 +94,7 @@ cxx_flags := -std=c++20 -pthread $(arch_flag) $(if $(SAN),-w,$(warnings)) \
   $(if $(filter 1,$(DEBUG)),-O0 -g,$(if $(SAN),-O1,-O3)) \
   -fno-math-errno -fno-trapping-math \
   -ffp-contract=off \
-  $(if $(findstring clang,$(CXX)),,--param ggc-min-heapsize=524288) \
+  $(call for_g++,--param ggc-min-heapsize=524288) \
   $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all -g1) \
   $(if $(filter undefined,$(san_list)),-fno-sanitize=vptr $(if $(filter address,$(san_list)),-fno-sanitize=null)) \
   $(CXXFLAGS)
@@ -108,7 +109,7 @@ cxx_flags := -std=c++20 -pthread $(arch_flag) $(if $(SAN),-w,$(warnings)) \
 # asan-instrumentation…: the address sanitizer's checks become calls, which compile 15% faster.
 quick_flags := $(if $(filter 1,$(DEBUG)),,$(if $(SAN),-O0,-O1)) \
   $(if $(filter undefined,$(san_list)),-fno-sanitize=null$(comma)alignment) \
-  $(if $(filter address,$(san_list)),$(if $(findstring clang,$(CXX)),,--param asan-instrumentation-with-call-threshold=0))
+  $(if $(filter address,$(san_list)),$(call for_g++,--param asan-instrumentation-with-call-threshold=0))
 loop_flags := $(if $(filter 1,$(DEBUG)),,-O2)
 ld_flags := -pthread $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
 ld_libs := $(LDLIBS) -lopenblas -lfmt -lz $(if $(filter 1,$(BOOST)),-lboost_context) $(mpi_ld_flags) $(cuda_ld_flags)
@@ -235,7 +236,7 @@ $(BUILD)/obj/tensor/cuda/%.o $(BUILD)/obj/tests/cuda/%.o: private cpp_flags += $
 # registers: optimised, and without checks of stack variables. g++ forgets these options if it reads
 # headers that were compiled without them.
 $(BUILD)/obj/tensor/cpu/panels.o: private cxx_flags += -ffp-contract=fast \
-  $(if $(SAN),-O3 $(if $(findstring clang,$(CXX)),,--param asan-stack=0))
+  $(if $(SAN),-O3 $(call for_g++,--param asan-stack=0))
 $(BUILD)/obj/tensor/cpu/panels.o: private pch =
 ifneq ($(SAN),)
 # Loops over all elements, where the tests of all algorithms spend their time.
