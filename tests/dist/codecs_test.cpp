@@ -36,6 +36,7 @@ TEST_CASE("codecs: --compress names a compressor of the ring or a codec with its
       "must be one of none, trunc16, quant8, terngrad-ring, terngrad[:CLIP], qsgd:BITS, onebit, "
       "topk:RATIO, randomk:RATIO, dgc[:RATIO[:CLIP]], powersgd:RANK, auto[:LIST], not ";
   CHECK(complaint("topkk:0.1") == known + "topkk:0.1 (did you mean topk?)");
+  CHECK(complaint("qsdg:4") == known + "qsdg:4 (did you mean qsgd?)");
   CHECK(complaint("zip") == known + "zip");
   CHECK(complaint("") == known + "empty");
   CHECK(complaint("topk") == "topk needs a number; it is written topk:RATIO");
