@@ -14,6 +14,7 @@
 // that of the iteration before: so a block can be sent before the rest of its tensor is there, and
 // the result does not depend on how the gradient is cut. The first iteration sends everything.
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -170,10 +171,19 @@ void Dgc::end_iteration(std::int64_t next) {
   }
 }
 
+// The magnitude that `ratio` of the sample reaches, but above zero. First finds its upper bits by
+// counting, then puts only those magnitudes in order that have them.
 double Dgc::threshold(std::span<std::uint32_t> sample, double ratio) {
-  const auto wanted = std::llround(ratio * static_cast<double>(sample.size()));
-  const auto nth = sample.begin() + std::max<std::int64_t>(wanted, 1) - 1;
-  std::ranges::nth_element(sample, nth, std::greater<>());
+  constexpr int kShift = 20;
+  std::array<std::int64_t, 1 << (31 - kShift)> counts{};  // by upper bits
+  for (const std::uint32_t size : sample) ++counts[size >> kShift];
+  auto wanted = std::max<std::int64_t>(1, std::llround(ratio * static_cast<double>(sample.size())));
+  std::size_t upper = counts.size() - 1;
+  for (; counts[upper] < wanted; --upper) wanted -= counts[upper];
+  const auto others =
+      std::ranges::partition(sample, [=](std::uint32_t size) { return size >> kShift == upper; });
+  const auto nth = sample.begin() + wanted - 1;
+  std::ranges::nth_element(sample.begin(), nth, others.begin(), std::greater<>());
   return std::bit_cast<float>(
       std::max(*nth, magnitude_bits(std::numeric_limits<float>::min())));  // zeros are not sent
 }
