@@ -38,20 +38,20 @@ class DeviceBench {
         transport_(network_.transport(0)),
         none_(make_none()) {
     Random random(1);
-    std::vector<float> values(static_cast<std::size_t>(set_.values().count()));
+    gradient_ = Tensor::zeros({set_.values().count()}, Dtype::f32, device_);
+    std::vector<float> values(static_cast<std::size_t>(gradient_.count() + kGradients * kBlock));
     for (float& value : values) value = static_cast<float>(random.normal());
-    original_ = Tensor::from(values, {std::ssize(values)}, device_);
-    gradient_ = original_.clone();
+    gradients_ = Tensor::from(values, {std::ssize(values)}, device_);
     const CodecChoice choice = *parse_compression(text);
     codec_ = choice.info->make(choice, {.parameters = set_, .device = device_});
     sum_ = codec_->make_sum(
         {.transport = *transport_, .ranks = 1, .compressor = *none_, .spans = spans_},
-        {.count = original_.count()});
+        {.count = gradient_.count()});
     staging_ = sum_->make_staging();
   }
 
   void report(const std::string& text) {
-    const double copy = median_seconds([&] { restore(); });
+    const double copy = median_seconds([&] { next_gradient(); });
     fmt::print("{:14} {:9.3f}", text, 1e3 * copy);
     if (auto* const encoded = dynamic_cast<EncodedStaging*>(staging_.get()))
       report_steps(*encoded);
@@ -69,13 +69,16 @@ class DeviceBench {
 
  private:
   static constexpr std::int64_t kColumns = 1024;
+  static constexpr std::int64_t kGradients = 128;
 
-  void restore() {
-    device_.backend().copy(original_, gradient_);
+  // Another one in each iteration: with the same one, momentum and residuals would only grow.
+  void next_gradient() {
+    const std::int64_t first = iteration_ % kGradients * kBlock;
+    device_.backend().copy(gradients_.view(first, gradient_.shape()), gradient_);
     device_.backend().record_event()->wait();
   }
   void begin() {
-    restore();
+    next_gradient();
     staging_->begin(gradient_, nullptr, sum_->segments(), Staging::Fill::from_values);
     require(staging_->finite(), "the gradient is not finite");
     codec_->begin(++iteration_);
@@ -90,6 +93,7 @@ class DeviceBench {
       staging.encode(codec_->blocks()->encoding());
       staging.wait(0);
     };
+    for (int i = 0; i < kGradients; ++i) encode();  // until residuals grow slowly
     const double encode_s = median_seconds(encode) - check;
     encode();
     std::vector<EncodedStaging::Message> messages;
@@ -117,7 +121,8 @@ class DeviceBench {
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<Compressor> none_;
   Spans spans_;
-  Tensor original_, gradient_;
+  Tensor gradients_;  // overlapping: each begins a block later than the one before
+  Tensor gradient_;
   std::unique_ptr<Codec> codec_;
   std::unique_ptr<AllReduce> sum_;
   std::unique_ptr<Staging> staging_;
