@@ -71,15 +71,21 @@ __device__ inline unsigned block_sum(Shared& s, unsigned value) {
   return sum;
 }
 
+// The sum of the warp's threads up to the calling one.
+__device__ inline unsigned sum_up_to_lane(unsigned value) {
+  const unsigned lane = threadIdx.x % 32;
+#pragma unroll
+  for (unsigned distance = 1; distance < 32; distance *= 2) {
+    const unsigned other = __shfl_up_sync(0xffffffffU, value, distance);
+    if (lane >= distance) value += other;
+  }
+  return value;
+}
+
 // The sum of the threads before the calling one; `all` becomes that of all threads.
 __device__ inline unsigned sum_before(Shared& s, unsigned value, unsigned& all) {
   const unsigned lane = threadIdx.x % 32, own_warp = threadIdx.x / 32;
-  unsigned upto = value;
-#pragma unroll
-  for (unsigned distance = 1; distance < 32; distance *= 2) {
-    const unsigned other = __shfl_up_sync(0xffffffffU, upto, distance);
-    if (lane >= distance) upto += other;
-  }
+  const unsigned upto = sum_up_to_lane(value);
   __syncthreads();
   if (lane == 31) s.warps[own_warp] = upto;
   __syncthreads();

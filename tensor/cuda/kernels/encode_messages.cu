@@ -4,6 +4,23 @@
 namespace tandem::cuda {
 namespace {
 
+// Copies bytes with the threads of a warp, writing whole words where it can, because the target is
+// far away. The source begins at a word, the target perhaps within one. Then each word of the
+// target is the end of one word of the source and the start of the next. Reads the source's last
+// word to its end.
+__device__ void copy_by_warp(const std::byte* source, unsigned size, std::byte* target) {
+  const unsigned lane = threadIdx.x % 32;
+  const unsigned head =
+      min(size, static_cast<unsigned>(-reinterpret_cast<std::uintptr_t>(target) & 3U));
+  const unsigned words = (size - head) / 4, tail = head + 4 * words;
+  if (lane < head) target[lane] = source[lane];
+  const auto* const from = reinterpret_cast<const std::uint32_t*>(source);
+  auto* const to = reinterpret_cast<std::uint32_t*>(target + head);
+  for (unsigned k = lane; k < words; k += 32)
+    to[k] = head == 0 ? from[k] : __funnelshift_r(from[k], from[k + 1], 8 * head);
+  if (lane < size - tail) target[tail + lane] = source[tail + lane];
+}
+
 // A warp per encoded block. Several CUDA blocks share a message; each finds all offsets.
 constexpr int kGatherers = 32;
 __global__ void __launch_bounds__(kThreads)
@@ -23,19 +40,7 @@ __global__ void __launch_bounds__(kThreads)
     const int own = static_cast<int>(blockIdx.y) * kWarps + static_cast<int>(threadIdx.x) / 32;
     for (int i = own; i < here; i += kWarps * kGatherers) {
       const std::byte* const source = from.data + static_cast<std::size_t>(first + i) * from.stride;
-      std::byte* const target = to + offsets[i];
-      const unsigned size = from.sizes[first + i];
-      const auto aligned = static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(target)) | size;
-      const auto copy = [&]<class Unit>(Unit) {
-        for (unsigned k = threadIdx.x % 32; k < size / sizeof(Unit); k += 32)
-          reinterpret_cast<Unit*>(target)[k] = reinterpret_cast<const Unit*>(source)[k];
-      };
-      if (aligned % 4 == 0)
-        copy(std::uint32_t{});
-      else if (aligned % 2 == 0)
-        copy(std::uint16_t{});
-      else
-        copy(std::uint8_t{});
+      copy_by_warp(source, from.sizes[first + i], to + offsets[i]);
     }
     written += all;
     __syncthreads();

@@ -1,45 +1,8 @@
-// dist/codecs/sparse.cpp, topk.cpp, randomk.cpp and dgc.cpp.
-#include <cfloat>
-
-#include "tensor/cuda/kernels/encode.cuh"
+// dist/codecs/sparse.cpp, topk.cpp and randomk.cpp.
+#include "tensor/cuda/kernels/encode_sparse.cuh"
 
 namespace tandem::cuda {
 namespace {
-
-constexpr unsigned kWhole = 0xffffU;  // in place of the number: all values follow
-constexpr int kNumberBytes = 2, kPlaceBytes = 2, kValueBytes = 4;
-
-__device__ bool better_whole(unsigned chosen, int count) {
-  return chosen * (kPlaceBytes + kValueBytes) >= static_cast<unsigned>(count) * kValueBytes;
-}
-
-// In this file, a thread has neighbouring elements, so that places come in ascending order.
-__device__ int own_place(int j) { return static_cast<int>(threadIdx.x) * kEach + j; }
-
-__device__ std::uint32_t write_whole(const float (&x)[kEach], int n, std::byte* to) {
-  if (threadIdx.x == 0) store_u16(to, kWhole);
-#pragma unroll
-  for (int j = 0; j < kEach; ++j)
-    if (own_place(j) < n) store_f32(to + kNumberBytes + own_place(j) * kValueBytes, x[j]);
-  return static_cast<std::uint32_t>(kNumberBytes + n * kValueBytes);
-}
-
-// Writes the elements of this mask: bit j is the thread's element j. `before` such elements belong
-// to earlier threads.
-__device__ std::uint32_t write_some(const float (&x)[kEach], unsigned mask, unsigned before,
-                                    unsigned all, std::byte* to) {
-  if (threadIdx.x == 0) store_u16(to, all);
-  std::byte* const places = to + kNumberBytes;
-  std::byte* const values = places + all * kPlaceBytes;
-#pragma unroll
-  for (int j = 0; j < kEach; ++j)
-    if ((mask >> j & 1U) != 0) {
-      store_u16(places + before * kPlaceBytes, static_cast<unsigned>(own_place(j)));
-      store_f32(values + before * kValueBytes, x[j]);
-      ++before;
-    }
-  return static_cast<std::uint32_t>(kNumberBytes + all * (kPlaceBytes + kValueBytes));
-}
 
 // ---- sums: what is not zero ----
 struct SparseCoder {
@@ -229,116 +192,6 @@ struct ChosenCoder {
   }
 };
 
-// ---- velocities ----
-struct VelocityCoder {
-  VelocityForm form;
-
-  __device__ std::uint32_t encode(Shared& s, const OwnBlock& own, const float* values,
-                                  std::byte* to) const {
-    const int n = own.count;
-    const std::int64_t begin = own.number * kEncodedBlock;
-    float* const u = form.velocity + begin;
-    float* const v = form.residual + begin;
-    float sums[kEach];
-    unsigned mask = 0, in_part = 0, keeps_velocity = 0;
-    int part = first_part(begin + own_place(0));
-#pragma unroll
-    for (int j = 0; j < kEach; ++j) {
-      const int i = own_place(j);
-      sums[j] = 0;
-      if (i >= n) continue;
-      const float m = form.momentum, g = values[i];
-      const float speed =
-          form.nesterov ? __fmul_rn(m, __fadd_rn(u[i], g)) : __fadd_rn(__fmul_rn(m, u[i]), g);
-      const float sum = __fadd_rn(v[i], form.nesterov ? __fadd_rn(speed, g) : speed);
-      u[i] = speed;
-      sums[j] = sum;
-      const std::int64_t flat = begin + i;
-      while (part < form.part_count && flat >= form.parts[part].end) ++part;
-      if (part == form.part_count || flat < form.parts[part].first) continue;
-      const GradientPart& own_part = form.parts[part];
-      in_part |= 1U << j;
-      if (own_part.whole) {
-        keeps_velocity |= 1U << j;
-        mask |= 1U << j;
-        continue;
-      }
-      if (flat % own_part.stride == 0)
-        form.sample[own_part.sample_at + flat / own_part.stride -
-                    parts(own_part.first, own_part.stride)] = magnitude_bits(sum);
-      if (magnitude_bits(sum) >= magnitude_bits(form.thresholds[part])) mask |= 1U << j;
-    }
-    unsigned all = 0;
-    const unsigned before = sum_before(s, __popc(mask), all);
-    const bool whole = better_whole(all, n);
-    const std::uint32_t bytes =
-        whole ? write_whole(sums, n, to) : write_some(sums, mask, before, all, to);
-    const unsigned sent = whole ? in_part : mask;
-#pragma unroll
-    for (int j = 0; j < kEach; ++j) {
-      const int i = own_place(j);
-      if (i >= n) continue;
-      const bool is_sent = (sent >> j & 1U) != 0;
-      v[i] = is_sent || !form.remembers ? 0 : sums[j];
-      if (is_sent && (keeps_velocity >> j & 1U) == 0) u[i] = 0;
-    }
-    return bytes;
-  }
-
- private:
-  // The first part that ends behind this element.
-  __device__ int first_part(std::int64_t flat) const {
-    int low = 0, high = form.part_count;
-    while (low < high) {
-      const int middle = (low + high) / 2;
-      if (form.parts[middle].end <= flat)
-        low = middle + 1;
-      else
-        high = middle;
-    }
-    return low;
-  }
-};
-
-// A CUDA block per part finds its threshold, two bits at a time: `counts` has how many magnitudes
-// reach each of three numbers.
-constexpr int kSampleThreads = 1024;
-__global__ void __launch_bounds__(kSampleThreads)
-    make_thresholds_kernel(const GradientPart* parts, const std::uint32_t* sample, double ratio,
-                           float* thresholds) {
-  __shared__ unsigned counts[3];
-  const GradientPart part = parts[blockIdx.x];
-  if (part.sample_count == 0) return;
-  const auto wanted = static_cast<unsigned>(
-      max(1LL, llround(__dmul_rn(ratio, static_cast<double>(part.sample_count)))));
-  sample += part.sample_at;
-  unsigned least = 0;
-  for (int bit = 30; bit >= 0; bit -= 2) {
-    if (threadIdx.x < 3) counts[threadIdx.x] = 0;
-    __syncthreads();
-    unsigned reach[3] = {};
-#pragma unroll 8
-    for (std::int64_t i = threadIdx.x; i < part.sample_count; i += kSampleThreads) {
-      const unsigned size = sample[i];
-#pragma unroll
-      for (unsigned k = 0; k < 3; ++k) reach[k] += size >= (least | (k + 1) << bit) ? 1 : 0;
-    }
-#pragma unroll
-    for (int k = 0; k < 3; ++k) {
-      const unsigned of_warp = __reduce_add_sync(0xffffffffU, reach[k]);
-      if (threadIdx.x % 32 == 0) atomicAdd(&counts[k], of_warp);
-    }
-    __syncthreads();
-    // More magnitudes reach a smaller number.
-    const unsigned digit = (counts[0] >= wanted ? 1U : 0U) + (counts[1] >= wanted ? 1U : 0U) +
-                           (counts[2] >= wanted ? 1U : 0U);
-    least |= digit << bit;
-    __syncthreads();
-  }
-  if (threadIdx.x == 0)
-    thresholds[blockIdx.x] = __uint_as_float(max(least, magnitude_bits(FLT_MIN)));
-}
-
 }  // namespace
 
 void encode(const Queue& on, const LargestForm& form, const EncodedBlocks& blocks,
@@ -350,11 +203,6 @@ void encode(const Queue& on, const ChosenForm& form, const EncodedBlocks& blocks
             const float* values, const Slots& to) {
   launch_encode(on, ChosenCoder{form.residual, form.k, form.k_of_short, form.key}, blocks, values,
                 to);
-}
-
-void encode(const Queue& on, const VelocityForm& form, const EncodedBlocks& blocks,
-            const float* values, const Slots& to) {
-  launch_encode(on, VelocityCoder{form}, blocks, values, to);
 }
 
 void add_encoded(const Queue& on, const SparseForm&, const EncodedBlocks& blocks,
@@ -376,14 +224,6 @@ void decode(const Queue& on, const SparseForm&, const EncodedBlocks& blocks,
 void decode(const Queue& on, const ChosenForm& form, const EncodedBlocks& blocks,
             const EncodedMessages& from, float* values) {
   launch_decode(on, ChosenCoder{nullptr, form.k, form.k_of_short, form.key}, blocks, from, values);
-}
-
-void make_thresholds(const Queue& on, const GradientPart* parts, int count,
-                     const std::uint32_t* sample, double ratio, float* thresholds) {
-  if (count == 0) return;
-  make_thresholds_kernel<<<static_cast<unsigned>(count), kSampleThreads, 0, on.stream>>>(
-      parts, sample, ratio, thresholds);
-  check_launch("make_thresholds");
 }
 
 }  // namespace tandem::cuda
