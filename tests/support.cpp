@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "autograd/ops.h"
+#include "base/clock.h"
 
 extern char** environ;
 
@@ -170,6 +171,17 @@ Process::~Process() {
 }
 
 std::string Process::out_so_far() const { return read_bytes(folder_ / "out"); }
+
+void Process::wait_until(const std::function<bool()>& holds) {
+  const auto give_up = Clock::now() + std::chrono::minutes(5);  // some machines are slow
+  while (!holds()) {
+    siginfo_t ended{};
+    REQUIRE(::waitid(P_PID, static_cast<id_t>(pid_), &ended, WEXITED | WNOHANG | WNOWAIT) == 0);
+    if (ended.si_pid == pid_) FAIL(name_, " has ended: ", wait().err);
+    if (Clock::now() > give_up) FAIL(name_, " hangs; it has said: ", out_so_far());
+    ::usleep(1000);  // there is nothing to wait on
+  }
+}
 
 int Process::wait_for_signal() {
   int status = 0;

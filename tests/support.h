@@ -70,6 +70,8 @@ class Process {
 
   pid_t pid() const { return pid_; }
   std::string out_so_far() const;
+  // Fails if the process ends before this holds, or if it takes minutes.
+  void wait_until(const std::function<bool()>& holds);
   ProgramResult wait();
   int wait_for_signal();  // that ends it
 

@@ -125,9 +125,9 @@ TEST_CASE("command line: bad data and weights are refused with their path") {
   write_bytes(folder / "train-images-idx3-ubyte", "broken");
   CHECK(refusal({"--data", folder.path()}).find("not an IDX file") != std::string::npos);
   write_bytes(folder / "weights", "broken");
-  CHECK(refusal({"--data", "synthetic", "--load", folder / "weights"}).find("too short") !=
+  CHECK(refusal({"--data", few_digits(), "--load", folder / "weights"}).find("too short") !=
         std::string::npos);
-  CHECK(refusal({"--data", "synthetic", "--batch", "30000"}).find("--batch 30000 is larger") !=
+  CHECK(refusal({"--data", few_digits(), "--batch", "30000"}).find("--batch 30000 is larger") !=
         std::string::npos);
 }
 
@@ -135,7 +135,7 @@ TEST_CASE("command line: a run that diverges ends with status 3 and saves nothin
   const TemporaryFolder folder;
   for (const char* workers : {"1", "2"}) {
     const ProgramResult r =
-        run_program("mnist_mlp", {"--data", "synthetic", "--iterations", "9", "--lr", "1e20",
+        run_program("mnist_mlp", {"--data", few_digits(), "--iterations", "9", "--lr", "1e20",
                                   "--workers", workers, "--quiet", "--save", folder / "weights"});
     CHECK(r.status == 3);
     CHECK(r.err.find("training diverged: the gradient of 0.weight") != std::string::npos);
@@ -144,23 +144,24 @@ TEST_CASE("command line: a run that diverges ends with status 3 and saves nothin
   }
   // Also where nobody can be told.
   const std::string program = path_of_program("mnist_mlp");
-  CHECK(Process({"sh", "-c",
-                 program + " --data synthetic --iterations 9 --lr 1e20 --quiet 2>/dev/full"})
+  CHECK(Process(
+            {"sh", "-c",
+             program + " --data " + few_digits() + " --iterations 9 --lr 1e20 --quiet 2>/dev/full"})
             .wait()
             .status == 3);
 }
 
 TEST_CASE("command line: a GPU is never silently replaced by the CPU") {
   if (message_of<tandem::UserError>([] { tandem::cuda_device_count(); }).empty()) return;
-  const std::string line = refusal({"--data", "synthetic", "--device", "cuda"});
+  const std::string line = refusal({"--data", few_digits(), "--device", "cuda"});
   CHECK((line.find("CUDA") != std::string::npos || line.find("GPU") != std::string::npos));
 }
 
 TEST_CASE("command line: what only a GPU can do is refused for the CPU") {
   for (const char* precision : {"tf32", "bf16"})
-    CHECK(refusal({"--data", "synthetic", "--precision", precision}) ==
+    CHECK(refusal({"--data", few_digits(), "--precision", precision}) ==
           fmt::format("mnist_mlp: --precision {} needs --device cuda\n", precision));
-  CHECK(refusal({"--data", "synthetic", "--graphs", "on"})
+  CHECK(refusal({"--data", few_digits(), "--graphs", "on"})
             .find("--graphs has no effect with --device cpu") != std::string::npos);
   CHECK(refusal({"--precision", "fp8"}).find("--precision") != std::string::npos);
   CHECK(refusal({"--graphs", "maybe"}).find("--graphs") != std::string::npos);
@@ -214,9 +215,8 @@ TEST_CASE("command line: speedup's help says that --out is required") {
 
 TEST_CASE("command line: numbers are decimal, and the last of repeated options counts") {
   const TemporaryFolder folder;
-  write_mnist(folder.path(), 200, 10);
   const ProgramResult r =
-      run_program("mnist_mlp", {"--data", folder.path(), "--iterations", "1", "--batch", "50",
+      run_program("mnist_mlp", {"--data", few_digits(), "--iterations", "1", "--batch", "50",
                                 "--batch", "010", "--seed", "18446744073709551615", "--quiet",
                                 "--summary", folder / "summary.json"});
   CHECK(r.status == 0);
@@ -226,14 +226,12 @@ TEST_CASE("command line: numbers are decimal, and the last of repeated options c
 }
 
 TEST_CASE("command line: only a bucket or slice that is given must fit the gradient") {
-  const TemporaryFolder folder;
-  const std::string digits = few_digits(folder.path());
   const std::string end = " is larger than the whole gradient of 648048 elements (2.59 MB)\n";
-  CHECK(refusal({"--data", digits, "--workers", "2", "--algo", "buckets", "--bucket-mb", "25"}) ==
-        "mnist_mlp: --bucket-mb 25" + end);
-  CHECK(refusal({"--data", digits, "--workers", "2", "--algo", "p3", "--slice", "1000000"}) ==
+  CHECK(refusal({"--data", few_digits(), "--workers", "2", "--algo", "buckets", "--bucket-mb",
+                 "25"}) == "mnist_mlp: --bucket-mb 25" + end);
+  CHECK(refusal({"--data", few_digits(), "--workers", "2", "--algo", "p3", "--slice", "1000000"}) ==
         "mnist_mlp: --slice 1000000" + end);
-  CHECK(run_program("mnist_mlp",
-                    {"--data", digits, "--workers", "2", "--algo", "buckets", "--iterations", "1"})
+  CHECK(run_program("mnist_mlp", {"--data", few_digits(), "--workers", "2", "--algo", "buckets",
+                                  "--iterations", "1"})
             .status == 0);
 }

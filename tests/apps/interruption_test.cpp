@@ -1,13 +1,11 @@
 // Programs that are interrupted, and scripts/supervise, which starts them again.
 #include <doctest/doctest.h>
 #include <signal.h>
-#include <unistd.h>
 
-#include <chrono>
 #include <filesystem>
 
-#include "base/clock.h"
 #include "tests/apps/mpiexec.h"
+#include "tests/data/idx_files.h"
 #include "tests/json.h"
 #include "tests/support.h"
 #include "train/checkpoint.h"
@@ -22,7 +20,7 @@ constexpr std::int64_t kLength = kSanitized ? 90 : 400;
 
 Words run_for(std::int64_t iterations, const Words& more = {}) {
   Words words = {"--data",
-                 "synthetic",
+                 few_digits(),
                  "--quiet",
                  "--threads",
                  "1",
@@ -44,15 +42,6 @@ Words supervised(const Words& arguments) {
   const Words command = program(arguments);
   words.insert(words.end(), command.begin(), command.end());
   return words;
-}
-
-template <class Holds>
-void wait_until(Holds&& holds) {
-  const auto give_up = Clock::now() + std::chrono::seconds(60);
-  while (!holds()) {
-    REQUIRE(Clock::now() < give_up);
-    ::usleep(2000);  // another process: there is nothing to wait on
-  }
 }
 
 nlohmann::json summary_of(const ProgramResult& r) {
@@ -81,7 +70,7 @@ TEST_CASE("interruption: Ctrl-C and SIGTERM save all, and the run continues to t
         kLength, {"--algo", "pipe-sgd", "--summary", "-", "--save", folder / "weights.safetensors",
                   "--checkpoint", folder / "c", "--checkpoint-every", "20", "--resume", "auto"});
     Process process(program(options));
-    wait_until([&] { return !checkpoints_in(folder / "c").empty(); });
+    process.wait_until([&] { return !checkpoints_in(folder / "c").empty(); });
     REQUIRE(::kill(process.pid(), signal) == 0);
     const ProgramResult stopped = process.wait();
     CHECK(stopped.status == 128 + signal);
@@ -103,9 +92,10 @@ TEST_CASE("interruption: Ctrl-C and SIGTERM save all, and the run continues to t
 
 TEST_CASE("interruption: without --checkpoint the run ends with its results, too") {
   const TemporaryFolder folder;
-  Process process(program({"--data", "synthetic", "--threads", "1", "--iterations", "1000000",
-                           "--summary", folder / "summary.json", "--profile", folder / "p"}));
-  wait_until([&] { return process.out_so_far().find("model: ") != std::string::npos; });
+  Process process(
+      program({"--data", few_digits(), "--threads", "1", "--iterations", "1000000", "--test-every",
+               "1000000", "--summary", folder / "summary.json", "--profile", folder / "p"}));
+  process.wait_until([&] { return process.out_so_far().find("model: ") != std::string::npos; });
   REQUIRE(::kill(process.pid(), SIGTERM) == 0);
   const ProgramResult r = process.wait();
   CHECK(r.status == 143);
@@ -125,9 +115,9 @@ TEST_CASE("interruption: mpiexec passes the signal on, and all ranks save" *
   const TemporaryFolder folder;
   Process mpiexec(under_mpiexec(
       3, "mnist_mlp",
-      {"--data", "synthetic", "--quiet", "--threads", "1", "--iterations", "1000000", "--algo",
+      {"--data", few_digits(), "--quiet", "--threads", "1", "--iterations", "1000000", "--algo",
        "ps-sync", "--checkpoint", folder / "c", "--checkpoint-every", "10"}));
-  wait_until([&] { return !checkpoints_in(folder / "c").empty(); });
+  mpiexec.wait_until([&] { return !checkpoints_in(folder / "c").empty(); });
   REQUIRE(::kill(mpiexec.pid(), SIGTERM) == 0);
   const ProgramResult r = mpiexec.wait();
   CHECK(r.status == 143);
@@ -142,7 +132,7 @@ TEST_CASE("supervise: a killed run is started again and ends with the same bits"
       "mnist_mlp", run_for(kLength, {"--algo", "p3", "--summary", "-"})))["weights_hash"];
   Process supervise(supervised(run_for(kLength, {"--algo", "p3", "--summary", "-", "--checkpoint",
                                                  folder / "c", "--checkpoint-every", "10"})));
-  wait_until([&] { return !checkpoints_in(folder / "c").empty(); });
+  supervise.wait_until([&] { return !checkpoints_in(folder / "c").empty(); });
   const pid_t run = child_of(supervise.pid());
   REQUIRE(run > 0);
   REQUIRE(::kill(run, SIGKILL) == 0);
@@ -159,7 +149,7 @@ TEST_CASE("supervise: it passes signals on, and does not repeat mistakes and div
   const std::string c = folder / "c";
   Process supervise(supervised(
       run_for(1'000'000, {"--checkpoint", c, "--checkpoint-every", "10", "--algo", "d-sync"})));
-  wait_until([&] { return !checkpoints_in(c).empty(); });
+  supervise.wait_until([&] { return !checkpoints_in(c).empty(); });
   REQUIRE(::kill(supervise.pid(), SIGTERM) == 0);
   CHECK(supervise.wait().status == 143);
 

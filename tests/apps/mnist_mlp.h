@@ -4,11 +4,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <string>
 #include <vector>
 
-#include "tests/data/idx_files.h"
 #include "tests/support.h"
 
 namespace tandem::test {
@@ -22,13 +20,6 @@ inline std::string refusal(const Words& arguments) {
   CHECK(r.err.starts_with("mnist_mlp: "));
   CHECK(std::count(r.err.begin(), r.err.end(), '\n') == 1);
   return r.err;
-}
-
-// A data set that takes no time to load.
-inline std::string few_digits(const std::filesystem::path& folder) {
-  std::filesystem::create_directory(folder / "digits");
-  write_mnist(folder / "digits", 200, 10);
-  return folder / "digits";
 }
 
 }  // namespace tandem::test

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <string>
 
 #include "base/clock.h"
@@ -48,23 +49,20 @@ pid_t parent_of(pid_t process) {
 // A job of so many ranks; it would run for long, unless the arguments say something else.
 class LongJob {
  public:
-  LongJob(int ranks, const std::string& mark, const Words& arguments)
-      : mark_(mark), mpiexec_([&] {
-          ::setenv("TANDEM_TEST_MARK", mark.c_str(), 1);
-          return under_mpiexec(ranks, "mnist_mlp",
-                               Words{"--data", "synthetic", "--iterations", "1000000"} + arguments);
+  // The process is part of the mark, so that two runs of the tests at once do not find each other's
+  // ranks.
+  LongJob(int ranks, const std::string& name, const Words& arguments)
+      : mark_(fmt::format("{} of process {}", name, ::getpid())), mpiexec_([&] {
+          ::setenv("TANDEM_TEST_MARK", mark_.c_str(), 1);
+          return under_mpiexec(
+              ranks, "mnist_mlp",
+              Words{"--data", few_digits(), "--batch", "50", "--iterations", "1000000"} +
+                  arguments);
         }()) {
     ::unsetenv("TANDEM_TEST_MARK");
   }
 
-  template <class Holds>
-  void wait_until(Holds&& holds) {
-    const auto give_up = Clock::now() + std::chrono::seconds(30);
-    while (!holds()) {
-      REQUIRE(Clock::now() < give_up);
-      ::usleep(1000);  // another process: there is nothing to wait on
-    }
-  }
+  void wait_until(const std::function<bool()>& holds) { mpiexec_.wait_until(holds); }
   void wait_until_it_says(const char* text) {
     wait_until([&] { return mpiexec_.out_so_far().find(text) != std::string::npos; });
   }
@@ -94,8 +92,8 @@ class LongJob {
 };
 
 // What a job of four ranks says when something is done to rank 2 while it trains.
-ProgramResult disturb_rank_2(const std::string& mark, int signal, const Words& arguments) {
-  LongJob job(4, mark, arguments);
+ProgramResult disturb_rank_2(const std::string& name, int signal, const Words& arguments) {
+  LongJob job(4, name, arguments);
   job.wait_until_it_trains();
   job.send(2, signal);
   return job.end();
@@ -117,14 +115,12 @@ TEST_CASE("mpi: a rank that is killed ends the job and is named" * doctest::skip
 TEST_CASE("mpi: a rank that crashes ends the job, and its watcher says why" *
           doctest::skip(!kHasMpich)) {
   const NoCoreFiles none;
-  const TemporaryFolder folder;
-  write_mnist(folder.path(), 200, 10);
   // A sanitizer leaves these signals to others; UCX does not leave the first one.
   for (const int signal : {SIGILL, SIGABRT}) {
     CAPTURE(signal);
     // With small batches, other ranks read this one's memory most of the time. UCX aborts them
     // then.
-    LongJob job(4, "crash" + std::to_string(signal), {"--data", folder.path(), "--batch", "4"});
+    LongJob job(4, "crash" + std::to_string(signal), {"--batch", "4"});
     job.wait_until_it_says("epoch 1/");
     job.send(2, signal);
     const ProgramResult r = job.end();

@@ -63,10 +63,8 @@ TEST_CASE("mpi: the ring's sums are correct for all sizes" * doctest::skip(!kHas
 }
 
 TEST_CASE("mpi: processes give the same bits as threads" * doctest::skip(!kHasMpi)) {
-  const TemporaryFolder folder;
-  write_mnist(folder.path(), 200, 10);
-  const Words common = {"--data",    folder.path(), "--iterations", "4",         "--batch",    "10",
-                        "--threads", "1",           "--quiet",      "--summary", "/dev/stdout"};
+  const Words common = {"--data",    few_digits(), "--iterations", "4",         "--batch",    "10",
+                        "--threads", "1",          "--quiet",      "--summary", "/dev/stdout"};
   const auto threads = [&](const Words& words) {
     return hash_in(run_program("mnist_mlp", common + Words{"--workers", "3"} + words));
   };
@@ -102,9 +100,8 @@ TEST_CASE("mpi: processes give the same bits as threads" * doctest::skip(!kHasMp
 
 TEST_CASE("mpi: rank 0 writes a profile of all ranks" * doctest::skip(!kHasMpi)) {
   const TemporaryFolder folder;
-  write_mnist(folder.path(), 200, 10);
-  const Words common = {"--data",    folder.path(), "--iterations", "12",     "--batch", "10",
-                        "--threads", "1",           "--quiet",      "--algo", "ps-sync"};
+  const Words common = {"--data",    few_digits(), "--iterations", "12",     "--batch", "10",
+                        "--threads", "1",          "--quiet",      "--algo", "ps-sync"};
   const std::string file = folder / "profile";
   const Words with = common + Words{"--profile", file};
   const ProgramResult all = run_mpi(4, "mnist_mlp", with);
@@ -121,10 +118,8 @@ TEST_CASE("mpi: rank 0 writes a profile of all ranks" * doctest::skip(!kHasMpi))
 }
 
 TEST_CASE("mpi: ranks that disagree do not train" * doctest::skip(!kHasMpi)) {
-  const TemporaryFolder folder;
-  write_mnist(folder.path(), 200, 10);
-  const Words common = {"--data", folder.path(), "--iterations",    "4", "--threads",
-                        "1",      "--quiet",     "--stall-timeout", "20"};
+  const Words common = {"--data", few_digits(), "--iterations",    "4", "--threads",
+                        "1",      "--quiet",    "--stall-timeout", "20"};
   // What is said when the last of three ranks has other options than the first two.
   const auto refusal = [&](const Words& first, const Words& last,
                            const std::string& program = "mnist_mlp") {
@@ -219,18 +214,17 @@ TEST_CASE("mpi: usage errors are reported once, with status 2" * doctest::skip(!
   CHECK(refusal(1, {"--algo", "ps-sync"}).find("leaves no process for a worker") !=
         std::string::npos);
   CHECK(refusal(3, {"--data", "/nowhere"}).find("/nowhere does not exist") != std::string::npos);
-  CHECK(refusal(3, {"--data", "synthetic", "--save", "/no/such/folder/file"}).find("--save") !=
+  CHECK(refusal(3, {"--data", few_digits(), "--save", "/no/such/folder/file"}).find("--save") !=
         std::string::npos);  // a mistake that only one rank sees
-  CHECK(refusal(2, {"--data", "synthetic", "--load", "/nowhere"}).find("/nowhere") !=
+  CHECK(refusal(2, {"--data", few_digits(), "--load", "/nowhere"}).find("/nowhere") !=
         std::string::npos);
 }
 
 TEST_CASE("mpi: an output that cannot be written does not end the job" * doctest::skip(!kHasMpi)) {
   const TemporaryFolder folder;
-  write_mnist(folder.path(), 200, 10);
   const ProgramResult r =
       run_mpi(2, "mnist_mlp",
-              {"--data", folder.path(), "--iterations", "2", "--threads", "1", "--quiet",
+              {"--data", few_digits(), "--iterations", "2", "--threads", "1", "--quiet",
                "--metrics", "/dev/full", "--summary", "/dev/full", "--save", folder / "weights"});
   CHECK(r.status == 1);
   const std::string reason = "cannot write /dev/full: No space left on device";
@@ -243,7 +237,7 @@ TEST_CASE("mpi: a run that diverges ends with status 3" * doctest::skip(!kHasMpi
   for (const char* algo : {"d-sync", "pipe-sgd"}) {
     const ProgramResult r =
         run_mpi(2, "mnist_mlp",
-                {"--data", "synthetic", "--iterations", "9", "--lr", "1e20", "--algo", algo});
+                {"--data", few_digits(), "--iterations", "9", "--lr", "1e20", "--algo", algo});
     CAPTURE(r.err);
     CHECK(r.status == 3);
     CHECK(r.err.find(": training diverged: the gradient of 0.weight") != std::string::npos);
@@ -255,7 +249,7 @@ TEST_CASE("mpi: the mpiexec of another MPI is detected" * doctest::skip(!kHasMpi
   const std::string prefix = kHasOpenMpi ? "PMI_" : "OMPI_COMM_WORLD_";
   ::setenv((prefix + "RANK").c_str(), "0", 1);
   ::setenv((prefix + "SIZE").c_str(), "4", 1);
-  const ProgramResult r = run_program("mnist_mlp", {"--data", "synthetic", "--iterations", "1"});
+  const ProgramResult r = run_program("mnist_mlp", {"--data", few_digits(), "--iterations", "1"});
   ::unsetenv((prefix + "RANK").c_str());
   ::unsetenv((prefix + "SIZE").c_str());
   CHECK(r.status == 2);
@@ -263,11 +257,9 @@ TEST_CASE("mpi: the mpiexec of another MPI is detected" * doctest::skip(!kHasMpi
 }
 
 TEST_CASE("mpi: communication during backward gives the same bits" * doctest::skip(!kHasMpi)) {
-  const TemporaryFolder folder;
-  write_mnist(folder.path(), 200, 10);
   // The measured plans are used from iteration 10 on.
-  const Words common = {"--data",    folder.path(), "--iterations", "11",        "--batch",    "10",
-                        "--threads", "1",           "--quiet",      "--summary", "/dev/stdout"};
+  const Words common = {"--data",    few_digits(), "--iterations", "11",        "--batch",    "10",
+                        "--threads", "1",          "--quiet",      "--summary", "/dev/stdout"};
   for (const std::string& compress : kSanitized ? Words{"quant8"} : Words{"none", "quant8"}) {
     const Words how = common + Words{"--compress", compress};
     const std::string d_sync = hash_in(run_program("mnist_mlp", how + Words{"--workers", "3"}));
@@ -286,10 +278,9 @@ TEST_CASE("mpi: communication during backward gives the same bits" * doctest::sk
 TEST_CASE("mpi: rank 0 reads and writes the plan, and a plan that does not fit ends the job" *
           doctest::skip(!kHasMpi)) {
   const TemporaryFolder folder;
-  write_mnist(folder.path(), 200, 10);
   const std::string plan = folder / "plan";
-  const Words words = {"--data", folder.path(), "--iterations", "10",        "--batch",    "12",
-                       "--algo", "merge",       "--quiet",      "--summary", "/dev/stdout"};
+  const Words words = {"--data", few_digits(), "--iterations", "10",        "--batch",    "12",
+                       "--algo", "merge",      "--quiet",      "--summary", "/dev/stdout"};
   const Words with_plan = words + Words{"--plan", plan};
   const std::string measured = hash_in(run_mpi(3, "mnist_mlp", with_plan));
   // Every layer alone. Only rank 0 has the file.
@@ -326,7 +317,7 @@ TEST_CASE("mpi: rank 0 reads and writes the plan, and a plan that does not fit e
 TEST_CASE("mpi: a build without it says so" * doctest::skip(kHasMpi)) {
   ::setenv("PMI_RANK", "0", 1);
   ::setenv("PMI_SIZE", "4", 1);
-  const ProgramResult r = run_program("mnist_mlp", {"--data", "synthetic", "--iterations", "1"});
+  const ProgramResult r = run_program("mnist_mlp", {"--data", few_digits(), "--iterations", "1"});
   ::unsetenv("PMI_RANK");
   ::unsetenv("PMI_SIZE");
   CHECK(r.status == 2);

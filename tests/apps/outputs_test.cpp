@@ -17,7 +17,7 @@
 using namespace tandem::test;
 
 TEST_CASE("command line: the summary says which version and commit made it") {
-  const ProgramResult r = run_program("mnist_mlp", {"--data", "synthetic", "--iterations", "1",
+  const ProgramResult r = run_program("mnist_mlp", {"--data", few_digits(), "--iterations", "1",
                                                     "--quiet", "--summary", "/dev/stdout"});
   REQUIRE(r.status == 0);
   const auto json = json_of(r.out);
@@ -29,8 +29,7 @@ TEST_CASE("command line: the summary says which version and commit made it") {
 
 TEST_CASE("command line: a short run prints its results, and --quiet prints nothing") {
   const TemporaryFolder folder;
-  write_mnist(folder.path(), 200, 10);
-  const Words words = {"--data", folder.path(), "--iterations", "3", "--threads", "1"};
+  const Words words = {"--data", few_digits(), "--iterations", "3", "--threads", "1"};
   const ProgramResult loud = run_program("mnist_mlp", words);
   CHECK(loud.status == 0);
   CHECK(loud.err.empty());  // no progress bar: this is not a terminal
@@ -51,10 +50,8 @@ TEST_CASE("command line: a short run prints its results, and --quiet prints noth
 }
 
 TEST_CASE("command line: a run of whole epochs counts them") {
-  const TemporaryFolder folder;
-  write_mnist(folder.path(), 200, 10);
   for (const Words& length : {Words{"--epochs", "2"}, Words{"--iterations", "4"}}) {
-    Words words = {"--data", folder.path(), "--threads", "1"};
+    Words words = {"--data", few_digits(), "--threads", "1"};
     words.insert(words.end(), length.begin(), length.end());
     const std::string out = run_program("mnist_mlp", words).out;
     CHECK(out.find("epoch 1/2 ") != std::string::npos);
@@ -64,7 +61,7 @@ TEST_CASE("command line: a run of whole epochs counts them") {
 
 TEST_CASE("command line: --timeline draws the threads of worker 0, in lines of 80 characters") {
   const ProgramResult r = run_program(
-      "mnist_mlp", {"--data", "synthetic", "--iterations", "6", "--workers", "2", "--timeline"});
+      "mnist_mlp", {"--data", few_digits(), "--iterations", "6", "--workers", "2", "--timeline"});
   REQUIRE(r.status == 0);
   const std::size_t begin = r.out.find("\nworker 0, iterations ");
   REQUIRE(begin != std::string::npos);
@@ -75,26 +72,25 @@ TEST_CASE("command line: --timeline draws the threads of worker 0, in lines of 8
   std::istringstream lines(timeline);
   for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 80);
 
-  CHECK(refusal({"--data", "synthetic", "--timeline", "--quiet"}) ==
+  CHECK(refusal({"--data", few_digits(), "--timeline", "--quiet"}) ==
         "mnist_mlp: --timeline and --quiet cannot be used together\n");
-  CHECK(refusal({"--data", "synthetic", "--timeline-ms", "2"}) ==
+  CHECK(refusal({"--data", few_digits(), "--timeline-ms", "2"}) ==
         "mnist_mlp: --timeline-ms has no effect without --timeline\n");
 }
 
 TEST_CASE("command line: files are compared, not their names") {
   const TemporaryFolder folder;
-  const std::string digits = few_digits(folder.path());
   const std::string weights = folder / "weights";
-  const Words words = {"--data", digits, "--iterations", "1", "--threads", "1", "--quiet"};
+  const Words words = {"--data", few_digits(), "--iterations", "1", "--threads", "1", "--quiet"};
   Words save = words;
   save.insert(save.end(), {"--save", weights});
   REQUIRE(run_program("mnist_mlp", save).status == 0);
   const std::string bytes = read_bytes(weights);
   const std::string other = folder.path().string() + "/./weights";
   for (const char* option : {"--summary", "--metrics", "--csv", "--trace", "--profile"}) {
-    CHECK(refusal({"--data", digits, "--save", weights, option, other})
+    CHECK(refusal({"--data", few_digits(), "--save", weights, option, other})
               .find("would write to the same file") != std::string::npos);
-    CHECK(refusal({"--data", digits, "--load", weights, option, other})
+    CHECK(refusal({"--data", few_digits(), "--load", weights, option, other})
               .find(fmt::format("{} would overwrite {}, which --load reads", option, other)) !=
           std::string::npos);
   }
@@ -107,11 +103,10 @@ TEST_CASE("command line: files are compared, not their names") {
 
 TEST_CASE("command line: a refused run does not change the metrics file") {
   const TemporaryFolder folder;
-  const std::string digits = few_digits(folder.path());
   write_bytes(folder / "old", "lines");
   for (const char* option : {"--metrics", "--csv"}) {
     for (const char* name : {"old", "new"})
-      refusal({"--data", digits, "--batch", "300", option, folder / name});
+      refusal({"--data", few_digits(), "--batch", "300", option, folder / name});
     CHECK(read_bytes(folder / "old") == "lines");
     CHECK_FALSE(std::filesystem::exists(folder / "new"));
   }
@@ -119,19 +114,17 @@ TEST_CASE("command line: a refused run does not change the metrics file") {
 
 TEST_CASE("command line: a metrics file is refused while another run writes it") {
   const TemporaryFolder folder;
-  const std::string digits = few_digits(folder.path());
   const std::string metrics = folder / "metrics";
   const tandem::LockedFile other = tandem::open_locked(metrics);
   for (const char* option : {"--metrics", "--csv"})
-    CHECK(refusal({"--data", digits, option, metrics}) ==
+    CHECK(refusal({"--data", few_digits(), option, metrics}) ==
           fmt::format("mnist_mlp: {}: another run is writing to {}; choose another file\n", option,
                       metrics));
 }
 
 TEST_CASE("command line: - is standard output, and progress then goes to stderr") {
   const TemporaryFolder folder;
-  const std::string digits = few_digits(folder.path());
-  const Words words = {"--data", digits, "--iterations", "2", "--threads", "1"};
+  const Words words = {"--data", few_digits(), "--iterations", "2", "--threads", "1"};
   const auto run = [&](const Words& more) {
     Words all = words;
     all.insert(all.end(), more.begin(), more.end());
@@ -153,19 +146,18 @@ TEST_CASE("command line: - is standard output, and progress then goes to stderr"
   write_bytes(folder / "weights", run({"--save", "-"}).out);
   CHECK(tandem::read_safetensors(folder / "weights").size() == 6);
   CHECK_FALSE(std::filesystem::exists("-"));
-  CHECK(refusal({"--data", digits, "--summary", "-", "--trace", "-"}) ==
+  CHECK(refusal({"--data", few_digits(), "--summary", "-", "--trace", "-"}) ==
         "mnist_mlp: --summary and --trace would both write to standard output\n");
 }
 
 TEST_CASE("command line: an output that fails is reported, and the others are written") {
   const TemporaryFolder folder;
-  const std::string digits = few_digits(folder.path());
   const Words outputs[] = {{"--save", folder / "save"},   {"--metrics", folder / "metrics"},
                            {"--csv", folder / "csv"},     {"--summary", folder / "summary"},
                            {"--trace", folder / "trace"}, {"--profile", folder / "profile"}};
   for (const Words& full : outputs) {
     CAPTURE(full[0]);
-    Words words = {"--data", digits, "--iterations", "2", "--test-every", "1"};
+    Words words = {"--data", few_digits(), "--iterations", "2", "--test-every", "1"};
     for (const Words& output : outputs)
       words.insert(words.end(), {output[0], output[0] == full[0] ? "/dev/full" : output[1]});
     const ProgramResult r = run_program("mnist_mlp", words);
@@ -186,8 +178,8 @@ TEST_CASE("command line: an output that fails is reported, and the others are wr
 TEST_CASE("command line: a plan that cannot be written does not end the run") {
   const TemporaryFolder folder;
   const ProgramResult r = run_program(
-      "mnist_mlp", {"--data", few_digits(folder.path()), "--iterations", "10", "--workers", "2",
-                    "--algo", "merge", "--plan", "/dev/full", "--summary", folder / "summary"});
+      "mnist_mlp", {"--data", few_digits(), "--iterations", "10", "--workers", "2", "--algo",
+                    "merge", "--plan", "/dev/full", "--summary", folder / "summary"});
   CHECK(r.status == 1);
   CHECK(r.out.find("weights hash") != std::string::npos);
   const std::string reason = "--plan: cannot write /dev/full: No space left on device";
@@ -198,14 +190,14 @@ TEST_CASE("command line: a plan that cannot be written does not end the run") {
 
 TEST_CASE("command line: a closed standard output does not end a run") {
   const TemporaryFolder folder;
-  const std::string digits = few_digits(folder.path());
   int pipe[2];
   REQUIRE(::pipe2(pipe, O_CLOEXEC) == 0);
   ::close(pipe[0]);
-  const ProgramResult r = Process({path_of_program("mnist_mlp"), "--data", digits, "--iterations",
-                                   "2", "--test-every", "1", "--save", folder / "weights"},
-                                  pipe[1])
-                              .wait();
+  const ProgramResult r =
+      Process({path_of_program("mnist_mlp"), "--data", few_digits(), "--iterations", "2",
+               "--test-every", "1", "--save", folder / "weights"},
+              pipe[1])
+          .wait();
   ::close(pipe[1]);
   CHECK(r.status == 1);
   CHECK(r.err ==
@@ -217,10 +209,9 @@ TEST_CASE("command line: a closed standard output does not end a run") {
 
 TEST_CASE("command line: no file gets the descriptor of a closed standard stream") {
   const TemporaryFolder folder;
-  const std::string digits = few_digits(folder.path());
   const ProgramResult r =
       Process({"sh", "-c", "exec \"$@\" >&- <&-", "sh", path_of_program("mnist_mlp"), "--data",
-               digits, "--iterations", "1", "--metrics", folder / "metrics"})
+               few_digits(), "--iterations", "1", "--metrics", folder / "metrics"})
           .wait();
   CHECK(r.status == 1);
   CHECK(r.err.find("standard output: cannot be written") != std::string::npos);
@@ -238,12 +229,11 @@ TEST_CASE("command line: no file gets the descriptor of a closed standard stream
 TEST_CASE("command line: a file size limit acts like a full disk and does not kill the run" *
           doctest::skip(kThreadSanitizer)) {
   const TemporaryFolder folder;
-  const std::string digits = few_digits(folder.path());
   // 1,024 bytes: the lines of one test fit into the metrics, those of three do not.
   const ProgramResult r =
       Process({"bash", "-c", "ulimit -f 1 && exec \"$@\"", "bash", path_of_program("mnist_mlp"),
-               "--data", digits, "--iterations", "15", "--test-every", "5", "--quiet", "--metrics",
-               folder / "metrics", "--summary", folder / "summary"})
+               "--data", few_digits(), "--iterations", "15", "--test-every", "5", "--quiet",
+               "--metrics", folder / "metrics", "--summary", folder / "summary"})
           .wait();
   CHECK(r.status == 1);
   CHECK(r.err.find("--metrics: cannot write") != std::string::npos);

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/virtual_time.h"
+#include "tests/data/idx_files.h"
 #include "tests/json.h"
 #include "tests/support.h"
 
@@ -60,7 +61,7 @@ TEST_CASE("simulate: what a run measured predicts that run" * doctest::skip(!has
   const TemporaryFolder folder;
   const std::string profile = folder / "profile", trace = folder / "trace";
   const ProgramResult run = run_program(
-      "mnist_mlp", {"--data", "synthetic", "--workers", "2", "--link", "100mbit", "--algo",
+      "mnist_mlp", {"--data", few_digits(), "--workers", "2", "--link", "100mbit", "--algo",
                     "d-sync", "--iterations", "20", "--quiet", "--profile", profile});
   CHECK(run.status == 0);
   const ProgramResult r =

@@ -31,4 +31,11 @@ inline void write_mnist(const std::filesystem::path& folder, std::uint32_t train
   }
 }
 
+// A data set that takes no time to load, in a folder that is there until the tests end.
+inline std::string few_digits() {
+  static const TemporaryFolder folder;
+  if (std::filesystem::is_empty(folder.path())) write_mnist(folder.path(), 200, 10);
+  return folder.path();
+}
+
 }  // namespace tandem::test

@@ -12,7 +12,7 @@
 #include <map>
 #include <thread>
 
-#include "base/clock.h"
+#include "tests/data/idx_files.h"
 #include "tests/support.h"
 
 using namespace tandem;
@@ -66,13 +66,10 @@ void crash_in_malloc() {
 class Training {
  public:
   Training()
-      : process_({path_of_program("mnist_mlp"), "--data", "synthetic", "--iterations", "1000000",
+      : process_({path_of_program("mnist_mlp"), "--data", few_digits(), "--iterations", "1000000",
                   "--workers", "2", "--threads", "1"}) {
-    const auto give_up = Clock::now() + std::chrono::seconds(30);
-    while (process_.out_so_far().find("network: ") == std::string::npos) {
-      REQUIRE(Clock::now() < give_up);
-      ::usleep(20'000);  // another process: there is nothing to wait on
-    }
+    process_.wait_until(
+        [&] { return process_.out_so_far().find("network: ") != std::string::npos; });
   }
   int end_by(std::initializer_list<int> signals) {
     for (const int signal : signals) REQUIRE(::kill(process_.pid(), signal) == 0);
