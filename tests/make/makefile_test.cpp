@@ -15,11 +15,9 @@ ProgramResult make(std::vector<std::string> arguments) {
   write_bytes(tools / "nvcc", "#!/bin/sh\necho release 99.9\n");
   fs::permissions(tools / "nvcc", fs::perms::owner_all);
   std::vector<std::string> words = {
-      "env",       "-u",
-      "MAKEFLAGS", "-u",
-      "MAKELEVEL", "-u",
-      "CUDA",      "-u",
-      "SAN",       "PATH=" + tools.path().string() + ":" + std::getenv("PATH"),
+      "env",       "-u", "MAKEFLAGS", "-u",
+      "MAKELEVEL", "-u", "CUDA",      "-u",
+      "CUDA_ARCH", "-u", "SAN",       "PATH=" + tools.path().string() + ":" + std::getenv("PATH"),
       "make"};
   words.insert(words.end(), arguments.begin(), arguments.end());
   return Process(words).wait();
