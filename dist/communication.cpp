@@ -14,7 +14,8 @@ Communication::Communication(const std::function<std::unique_ptr<Transport>()>& 
 
 Communication::~Communication() { jobs_.close(); }
 
-void Communication::wait_a_while(std::span<Request* const> requests, Clock::duration most) {
+void Communication::wait_a_while(std::span<Request* const> requests, bool gpu_computes) {
+  const Clock::duration most = gpu_computes ? std::chrono::microseconds(50) : transport_->slice();
   transport_->wait_any_until(requests, Clock::now() + most);  // failures end it, too
   show_work();
 }

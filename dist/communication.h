@@ -60,8 +60,9 @@ class Communication {
   Transport& transport() { return *transport_; }
   Spans& spans() { return spans_; }
   // For jobs: waits for one of the requests or for the compute thread (Transport::wake()), but not
-  // longer than `most`. Shows the other ranks from time to time that this one works.
-  void wait_a_while(std::span<Request* const> requests, Clock::duration most);
+  // long. Shows the other ranks from time to time that this one works. Nothing wakes this thread
+  // when a GPU has computed what the caller waits for, so then the wait is short.
+  void wait_a_while(std::span<Request* const> requests, bool gpu_computes = false);
 
   // Call it when the compute thread has failed. Ends all waits of jobs with JobFailed, on this rank
   // and on those that the transport can reach, and returns when no job is running.

@@ -219,7 +219,7 @@ std::string not_stale(const StrategyOptions& given) {
 
 // ---- the table
 
-std::vector<StrategyInfo> make_table() {
+std::vector<StrategyInfo> make_strategy_table() {
   using Warmup = StrategyOption::Warmup;
   return {
       {.name = "single", .help = "one worker", .family = Family::alone, .make = make<Single>},
@@ -432,7 +432,7 @@ std::vector<StrategyInfo> make_table() {
 }  // namespace
 
 const std::vector<StrategyInfo>& all_strategies() {
-  static const std::vector<StrategyInfo> kTable = make_table();
+  static const std::vector<StrategyInfo> kTable = make_strategy_table();
   return kTable;
 }
 

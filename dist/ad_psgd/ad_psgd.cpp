@@ -1,16 +1,10 @@
 #include "dist/ad_psgd/ad_psgd.h"
 
-#include <span>
 #include <utility>
 
 #include "tensor/backend.h"
 
 namespace tandem {
-namespace {
-
-std::span<std::byte> bytes_of(const Tensor& values) { return {values.raw(), values.bytes()}; }
-
-}  // namespace
 
 AdPsgd::AdPsgd(const StrategyContext& context)
     : Gossip(context),

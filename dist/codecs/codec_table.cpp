@@ -15,7 +15,7 @@
 namespace tandem {
 namespace {
 
-std::vector<CodecInfo> make_table() {
+std::vector<CodecInfo> make_codec_table() {
   const auto ratio = [](CodecInfo info) {
     info.value_name = "RATIO";
     info.least = 0;
@@ -103,7 +103,7 @@ bool allowed(const CodecInfo& c, double value) {
 }  // namespace
 
 const std::vector<CodecInfo>& all_codecs() {
-  static const std::vector<CodecInfo> kTable = make_table();
+  static const std::vector<CodecInfo> kTable = make_codec_table();
   return kTable;
 }
 

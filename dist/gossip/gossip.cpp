@@ -113,7 +113,7 @@ void Gossip::mix(double own, double other, const Tensor& values) {
 Tensor Gossip::on_device(const Tensor& values) {
   if (!staging_) return values;
   staging_->begin(landed_, free_, whole_, Staging::Fill::by_host);
-  staging_->put(0, std::span<const std::byte>(values.raw(), values.bytes()));
+  staging_->put(0, bytes_of(values));
   staging_->settle();
   backend().wait_for(staging_->finish());
   return landed_;

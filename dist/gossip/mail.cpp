@@ -11,13 +11,10 @@ namespace tandem {
 namespace {
 
 constexpr int kKeptChannel = 1, kFirstHeaderChannel = 2;  // of Tag::control
-constexpr auto kPoll = std::chrono::microseconds(50);     // while a GPU computes
 
 Tag tag_of(Letter::Kind kind) {
   return kind == Letter::Kind::kept ? on_channel(Tag::control, kKeptChannel) : Tag::push;
 }
-
-std::span<std::byte> bytes_of(const Tensor& values) { return {values.raw(), values.bytes()}; }
 
 }  // namespace
 
@@ -200,8 +197,7 @@ void Mail::wait_for_requests() {
       waits_for_room_ && std::ranges::count_if(sends_, &Sending::counts) == kMostUnsent;
   if (closing_ || answer_awaited_ || full)
     return transport_.await_any(requests, Patience::while_others_work);
-  const Clock::duration most = queued_.empty() ? transport_.slice() : Clock::duration(kPoll);
-  c_.communication.wait_a_while(requests, most);
+  c_.communication.wait_a_while(requests, !queued_.empty());
 }
 
 void Mail::deliver() {

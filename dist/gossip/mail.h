@@ -25,6 +25,7 @@
 #include <functional>
 #include <list>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "base/queue.h"
@@ -49,6 +50,10 @@ struct Letter {
   EventPtr ready = nullptr;    // of a letter to be sent: after it, the values may be read
   bool wants_answer = false;
 };
+
+inline std::span<std::byte> bytes_of(const Tensor& values) {
+  return {values.raw(), values.bytes()};
+}
 
 class Mail {
  public:

@@ -13,8 +13,6 @@
 namespace tandem {
 namespace {
 
-constexpr std::size_t kSegmentsAhead = 4;
-
 // By worker: the number of its node. Nodes are numbered in the order of their first workers.
 std::vector<std::int64_t> nodes_of(const Transport& transport, int workers) {
   std::vector<int> seen;

@@ -11,8 +11,6 @@
 
 namespace tandem {
 
-constexpr auto kPoll = std::chrono::microseconds(50);  // while a GPU computes
-
 PushDuringBackward::PushDuringBackward(const StrategyContext& context, Shards& shards,
                                        Staging* answer)
     : c_(context), shards_(shards), answer_(answer), ends_in_(context.parameters.all().size()) {
@@ -103,9 +101,7 @@ EventPtr PushDuringBackward::run(const EventPtr& ready) {
     if (pushed == parts_.size()) break;
     const std::vector<Request*> in_flight = shards_.in_flight();
     const Spans::Scope waits(spans, in_flight.empty() ? SpanKind::wait : SpanKind::communicate);
-    c_.communication.wait_a_while(in_flight, handed_over.empty()
-                                                 ? c_.communication.transport().slice()
-                                                 : Clock::duration(kPoll));
+    c_.communication.wait_a_while(in_flight, !handed_over.empty());
   }
   const EventPtr answered = answer_ ? shards_.end_pull(*answer_) : nullptr;
   shards_.end_push();

@@ -9,8 +9,6 @@
 
 namespace tandem {
 
-constexpr std::size_t kReceivesAhead = 4;  // per worker
-
 PushServer::PushServer(const StrategyContext& context)
     : c_(context),
       transport_(context.communication.transport()),
@@ -59,7 +57,8 @@ void PushServer::serve(std::int64_t first, std::int64_t last) {
 
 void PushServer::receive_more(int worker) {
   Peer& peer = peers_[static_cast<std::size_t>(worker)];
-  while (peer.to_receive > 0 && peer.receives.size() < kReceivesAhead) {
+  constexpr std::size_t kAhead = 4;
+  while (peer.to_receive > 0 && peer.receives.size() < kAhead) {
     const Segment& segment = segments_[peer.next_received];
     peer.next_received = (peer.next_received + 1) % segments_.size();
     --peer.to_receive;

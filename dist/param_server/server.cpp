@@ -11,8 +11,6 @@
 namespace tandem {
 namespace {
 
-constexpr std::size_t kSegmentsAhead = 4;
-
 // The elements of a segment in a flat buffer.
 template <class T>
 std::span<T> of(std::span<T> flat, const Segment& segment) {

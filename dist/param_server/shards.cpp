@@ -11,10 +11,6 @@ namespace tandem {
 
 namespace {
 
-// Sends end roughly in the order in which they begin. With many in flight, looking at all of them
-// after each message would take longer than the messages.
-constexpr std::size_t kSendsWatched = 64;
-
 // The server that has a segment of the flat gradient, given its place in the order of pushing.
 std::size_t server_number(std::size_t segment, std::size_t segments, int servers, PushTime time) {
   const bool backwards = time == PushTime::during_backward;
@@ -122,7 +118,7 @@ void Shards::end_push() {
 std::vector<Request*> Shards::in_flight() {
   while (sent_ < begun_ && transport().done(pushed_[sent_])) ++sent_;
   std::vector<Request*> requests;
-  for (std::size_t i = sent_; i < std::min(begun_, sent_ + kSendsWatched); ++i)
+  for (std::size_t i = sent_; i < std::min(begun_, sent_ + std::size_t{kSendsWatched}); ++i)
     if (!transport().done(pushed_[i])) requests.push_back(&pushed_[i]);
   if (taken_ < begun_ && pulled_[taken_]) requests.push_back(&pulled_[taken_]);
   return requests;

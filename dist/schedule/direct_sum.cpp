@@ -18,10 +18,6 @@ struct Header {
   std::uint64_t kind, slice;  // 16 bytes: the values after it stay aligned
 };
 constexpr std::size_t kReceivesAhead = 2;  // per rank and tag
-// Sends end roughly in the order in which they begin. With many in flight, looking at all of them
-// after each message would take longer than the messages.
-constexpr std::ptrdiff_t kSendsWatched = 64;
-constexpr auto kPoll = std::chrono::microseconds(50);  // while a GPU computes
 
 }  // namespace
 
@@ -230,8 +226,7 @@ void DirectSum::wait() {
 
   const Spans::Scope span(c_.communication.spans(),
                           sends_.empty() ? SpanKind::wait : SpanKind::communicate);
-  c_.communication.wait_a_while(requests,
-                                queued_.empty() ? transport_.slice() : Clock::duration(kPoll));
+  c_.communication.wait_a_while(requests, !queued_.empty());
 }
 
 std::deque<DirectSum::InTransit>::iterator DirectSum::watched_end() {

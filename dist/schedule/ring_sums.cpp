@@ -52,7 +52,7 @@ void RingSums::take_begun(const Enough& enough) {
       }
     }
     if (enough()) return;
-    c_.communication.wait_a_while({}, transport_.slice());
+    c_.communication.wait_a_while({});
   }
 }
 

@@ -7,11 +7,11 @@
 namespace tandem {
 namespace {
 
-constexpr int kRounds = 20;
+constexpr int kQuestions = 20;
 
 void answer(Transport& transport, int rank) {
   Clock::rep time = 0;
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kQuestions; ++round) {
     transport.receive_and_wait(rank, Tag::calibration, {});
     time = Clock::now().time_since_epoch().count();
     transport.send_and_wait(rank, Tag::calibration, std::as_bytes(std::span(&time, 1)));
@@ -20,7 +20,7 @@ void answer(Transport& transport, int rank) {
 
 Clock::duration ask(Transport& transport) {
   Clock::duration offset{}, fastest = Clock::duration::max();
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kQuestions; ++round) {
     Clock::rep time = 0;
     const auto begin = Clock::now();
     transport.send_and_wait(0, Tag::calibration, {});

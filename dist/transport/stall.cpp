@@ -9,15 +9,13 @@
 namespace tandem {
 namespace {
 
-using State = Sign::State;
-
 // Shows the other ranks that this one waits, for the lifetime of this object.
 class Shown {
  public:
-  Shown(Transport& transport, int peer) : transport_(transport), sign_{State::waits, peer} {
+  Shown(Transport& transport, int peer) : transport_(transport), sign_{Sign::State::waits, peer} {
     again();
   }
-  ~Shown() { transport_.show({State::busy}); }
+  ~Shown() { transport_.show({Sign::State::busy}); }
   Shown(const Shown&) = delete;
   Shown& operator=(const Shown&) = delete;
 
@@ -50,21 +48,21 @@ std::string describe(const HeldUp& held_up, int self, int peer, double seconds) 
 }  // namespace
 
 HeldUp held_up_by(int self, int peer, std::span<const Sign> signs) {
-  const auto first = [&](State state) {
+  const auto first = [&](Sign::State state) {
     for (int rank = 0; rank < std::ssize(signs); ++rank)
       if (rank != self && signs[static_cast<std::size_t>(rank)].state == state) return rank;
     return kAnyRank;
   };
   std::vector<bool> seen(signs.size());
   for (int rank = peer;;) {
-    if (rank == kAnyRank) rank = first(State::busy);
-    if (rank == kAnyRank) rank = first(State::silent);
+    if (rank == kAnyRank) rank = first(Sign::State::busy);
+    if (rank == kAnyRank) rank = first(Sign::State::silent);
     if (rank == kAnyRank || rank == self || seen[static_cast<std::size_t>(rank)])
       return {HeldUp::By::each_other};
     seen[static_cast<std::size_t>(rank)] = true;
     const Sign& sign = signs[static_cast<std::size_t>(rank)];
-    if (sign.state == State::silent) return {HeldUp::By::silent_rank, rank};
-    if (sign.state == State::busy) return {HeldUp::By::busy_rank, rank};
+    if (sign.state == Sign::State::silent) return {HeldUp::By::silent_rank, rank};
+    if (sign.state == Sign::State::busy) return {HeldUp::By::busy_rank, rank};
     rank = sign.waits_for;
   }
 }
