@@ -22,7 +22,7 @@
 namespace tandem {
 namespace {
 
-using Json = nlohmann::ordered_json;  // what is written
+using OrderedJson = nlohmann::ordered_json;  // what is written
 using Parsed = nlohmann::json;
 
 constexpr int kFormat = 2;
@@ -66,7 +66,9 @@ std::string with_flat_arrays(const std::string& json) {
 
 double to_microseconds(double ms) { return std::round(1e3 * ms) / 1e3; }
 
-Json json_of(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+OrderedJson json_of(const std::optional<double>& value) {
+  return value ? OrderedJson(*value) : OrderedJson(nullptr);
+}
 
 // The fields that are stored unchanged, with their names. Writing and reading use the same lists.
 constexpr auto field = [](const char* name, auto member) { return std::pair(name, member); };
@@ -119,11 +121,11 @@ constexpr std::tuple kLoad(field("others", &Load::others), field("stolen", &Load
                            field("switches", &Load::switches));
 
 template <class T>
-void write_value(const T& from, Json& json) {
+void write_value(const T& from, OrderedJson& json) {
   json = from;
 }
 template <Named E>
-void write_value(const E& from, Json& json) {
+void write_value(const E& from, OrderedJson& json) {
   json = to_string(from);
 }
 template <class T>
@@ -161,7 +163,7 @@ void read_value(const Parsed& json, E& to) {
 }
 
 template <class T>
-void write(const auto& fields, const T& from, Json& json) {
+void write(const auto& fields, const T& from, OrderedJson& json) {
   std::apply([&](const auto&... f) { (write_value(from.*f.second, json[f.first]), ...); }, fields);
 }
 template <class T>
@@ -169,8 +171,8 @@ void read(const auto& fields, const Parsed& json, T& to) {
   std::apply([&](const auto&... f) { (read_value(json.at(f.first), to.*f.second), ...); }, fields);
 }
 
-Json json_of(const Results& all, const Cell& c) {
-  Json cell;
+OrderedJson json_of(const Results& all, const Cell& c) {
+  OrderedJson cell;
   write(kCell, c, cell);
   if (!c.done()) {
     cell["failure"] = c.failure;
@@ -182,8 +184,8 @@ Json json_of(const Results& all, const Cell& c) {
                           {"predicted", json_of(c.predicted_ms)},
                           {"repeats", c.repeats_ms}};
   const std::string disturbed = c.disturbed();
-  cell["disturbed"] = disturbed.empty() ? Json(nullptr) : Json(disturbed);
-  cell["load"] = Json::array();
+  cell["disturbed"] = disturbed.empty() ? OrderedJson(nullptr) : OrderedJson(disturbed);
+  cell["load"] = OrderedJson::array();
   for (const Load& load : c.loads) write(kLoad, load, cell["load"].emplace_back());
   write(kBreakdown, c.breakdown, cell["breakdown_ms"]);
   write(kCellDone, c, cell);
@@ -204,10 +206,10 @@ Json json_of(const Results& all, const Cell& c) {
     write(kCompute, c.model->compute, cell["model"]);
     write(kNetwork, c.model->network, cell["model"]);
   }
-  cell["curve"] = Json::array();
+  cell["curve"] = OrderedJson::array();
   for (const CurvePoint& p : c.curve)
     cell["curve"].push_back({p.wall_s, p.iteration, p.accuracy, json_of(p.objective)});
-  cell["timeline"] = Json::array();
+  cell["timeline"] = OrderedJson::array();
   for (const TimelineSpan& s : c.timeline)
     cell["timeline"].push_back({s.rank, s.server, s.communicates, s.what, to_microseconds(s.begin),
                                 to_microseconds(s.end), s.iteration});
@@ -281,18 +283,19 @@ Results results_from(const Parsed& json) {
 }  // namespace
 
 std::string valid_text(const std::string& text) {
-  return Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace));
+  return OrderedJson::parse(
+      OrderedJson(text).dump(-1, ' ', false, OrderedJson::error_handler_t::replace));
 }
 
 std::string to_json(const Results& r) {
-  Json json = {{"format", kFormat}};
+  OrderedJson json = {{"format", kFormat}};
   write(kPlan, r, json);
   if (r.batch_per_worker > 0) json[kBatchPerWorker] = r.batch_per_worker;
   if (r.simulated) json[kSimulated] = true;
   write(kEnvironment, r.environment, json["environment"]);
-  json["cells"] = Json::array();
+  json["cells"] = OrderedJson::array();
   for (const Cell& cell : r.cells) json["cells"].push_back(json_of(r, cell));
-  return with_flat_arrays(json.dump(1, ' ', false, Json::error_handler_t::replace)) + "\n";
+  return with_flat_arrays(json.dump(1, ' ', false, OrderedJson::error_handler_t::replace)) + "\n";
 }
 
 Results read_results(const std::string& path) {

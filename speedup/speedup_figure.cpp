@@ -16,7 +16,7 @@ namespace tandem {
 namespace {
 
 // Speedups of all algorithms along an axis, over D-Sync and over PS-Sync if they were measured.
-struct Axis {
+struct FigureAxis {
   std::string name, title, label;
   std::string at;  // what is constant along the axis
   std::function<std::optional<double>(const Cell&)>
@@ -34,7 +34,7 @@ struct Pair {
 };
 
 // By position. Two links can have the same bandwidth and different latencies.
-std::multimap<double, Pair> pairs_of(const Results& results, const Axis& axis,
+std::multimap<double, Pair> pairs_of(const Results& results, const FigureAxis& axis,
                                      const std::string& name, const char* over) {
   std::multimap<double, Pair> pairs;
   for (const Cell& cell : results.cells) {
@@ -64,7 +64,7 @@ ModelInput between(const ModelInput& a, const ModelInput& b, double share) {
 }
 
 // The predicted speedup, also between the measured positions.
-std::string predicted_curve(const Axis& axis, const std::multimap<double, Pair>& pairs) {
+std::string predicted_curve(const FigureAxis& axis, const std::multimap<double, Pair>& pairs) {
   std::string points;
   for (auto at = pairs.begin(); at != pairs.end();) {
     const auto next = pairs.upper_bound(at->first);
@@ -108,7 +108,7 @@ std::string measured_points(const std::multimap<double, Pair>& pairs) {
   return points;
 }
 
-std::optional<GnuplotFigure> speedup_figure(const Results& results, const Axis& axis) {
+std::optional<GnuplotFigure> speedup_figure(const Results& results, const FigureAxis& axis) {
   GnuplotFigure figure{.name = axis.name, .title = axis.title};
   std::string& script = figure.script;
   std::vector<std::string> overs, plots;

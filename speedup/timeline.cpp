@@ -18,7 +18,7 @@ constexpr double kWidth = 1000, kGutter = 150, kRight = 12;
 constexpr double kHeader = 15, kRow = 17, kGap = 9, kAxis = 36;
 
 // `wait` is nearly transparent.
-std::string fill(const std::string& what) {
+std::string fill_of(const std::string& what) {
   return what == "wait" ? R"(fill="currentColor" fill-opacity="0.1")"
                         : fmt::format(R"(fill="{}")", activity_colour(what));
 }
@@ -88,7 +88,7 @@ class Drawing {
         "<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{}\" {}><title>{} of iteration "
         "{}: "
         "{:.2f} ms from {:.2f} ms on</title></rect>\n",
-        left, y_, std::max(x(span.end) - left, kThinnest), kRow - 2, fill(span.what),
+        left, y_, std::max(x(span.end) - left, kThinnest), kRow - 2, fill_of(span.what),
         escaped(span.what), span.iteration, span.end - span.begin, span.begin);
   }
 
@@ -187,7 +187,7 @@ std::string timeline_legend() {
         "<span><svg viewBox=\"0 0 14 12\" width=\"14\" height=\"12\"><rect width=\"14\" "
         "height=\"12\" "
         "{}/></svg> {}</span> ",
-        fill(what), what);
+        fill_of(what), what);
   return legend + "</p>\n";
 }
 

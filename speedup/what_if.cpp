@@ -20,7 +20,7 @@
 namespace tandem {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 struct Unit {
   double value;
@@ -142,12 +142,14 @@ std::vector<const Cell*> algorithms_of(const std::vector<Point>& points) {
 }
 
 // What the script draws. Cells refer to algorithms and positions by index.
-Json data_of(const Results& results, const std::vector<Point>& points,
-             const std::vector<Axis>& axes, const std::vector<const Cell*>& algorithms) {
-  Json data = {{"axes", Json::array()}, {"algorithms", Json::array()}, {"cells", Json::array()}};
+OrderedJson data_of(const Results& results, const std::vector<Point>& points,
+                    const std::vector<Axis>& axes, const std::vector<const Cell*>& algorithms) {
+  OrderedJson data = {{"axes", OrderedJson::array()},
+                      {"algorithms", OrderedJson::array()},
+                      {"cells", OrderedJson::array()}};
   for (const Axis& axis : axes) {
-    Json& values =
-        data["axes"].emplace_back(Json{{"name", axis.name}, {"values", Json::array()}})["values"];
+    OrderedJson& values = data["axes"].emplace_back(
+        OrderedJson{{"name", axis.name}, {"values", OrderedJson::array()}})["values"];
     for (const Value& v : axis.values)
       values.push_back({{"tick", v.text}, {"shown", v.shown}, {"label", v.label}});
   }
@@ -161,7 +163,8 @@ Json data_of(const Results& results, const std::vector<Point>& points,
                                   {"colour", algorithm_colour(cell->name)},
                                   {"dashes", dashes(*cell)}});
   for (const Point& p : points) {
-    Json cell = {std::ranges::find(algorithms, p.cell->name, &Cell::name) - algorithms.begin()};
+    OrderedJson cell = {std::ranges::find(algorithms, p.cell->name, &Cell::name) -
+                        algorithms.begin()};
     for (const Axis& axis : axes) cell.push_back(axis.index(p));
     // Six digits: pages with thousands of cells stay small.
     cell.push_back(std::stod(fmt::format("{:.6g}", p.cell->iteration_ms())));
@@ -171,9 +174,9 @@ Json data_of(const Results& results, const std::vector<Point>& points,
 }
 
 // JSON for a script element, which would end at "</script" in a text. Only texts have a "<".
-std::string embedded(const Json& data) {
+std::string embedded(const OrderedJson& data) {
   std::string json;
-  for (const char c : data.dump(-1, ' ', false, Json::error_handler_t::replace))
+  for (const char c : data.dump(-1, ' ', false, OrderedJson::error_handler_t::replace))
     c == '<' ? json += "\\u003c" : json += c;
   return json;
 }

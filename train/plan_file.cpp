@@ -20,7 +20,7 @@ using Json = nlohmann::json;
 constexpr const char* kMadeFor[] = {"--algo",           "--workers", "--compress",  "--link",
                                     "--ranks-per-node", "--device",  "--precision", "--batch"};
 
-const Json& list_at(const Json& json, const char* name) {
+const Json& filled_list_at(const Json& json, const char* name) {
   const Json& list = member(json, name);
   if (!list.is_array() || list.empty())
     throw UserError("\"{}\" must be a list that is not empty", name);
@@ -69,8 +69,8 @@ MergePlan plan_in(const Json& json, const TrainOptions& o) {
     plan.cost.long_bytes = elements_at(sum["long"]) * sizeof(float);
     plan.cost.long_b = seconds_at(sum["long"], "b_ms_per_mb") / 1e6;
   }
-  for (const Json& message : list_at(json, "messages")) {
-    const Json& layers = list_at(message, "layers");
+  for (const Json& message : filled_list_at(json, "messages")) {
+    const Json& layers = filled_list_at(message, "layers");
     plan.groups.push_back(layers.size());
     for (const Json& layer : layers) {
       plan.layers.push_back({seconds_at(layer, "ready_ms"), elements_at(layer) * sizeof(float)});

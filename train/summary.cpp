@@ -20,7 +20,7 @@
 namespace tandem {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 const auto kStart = Clock::now();
 
@@ -68,8 +68,8 @@ double bytes_per_iteration(const Summary& s, const RankReport& r) {
 }
 
 // Milliseconds per iteration by kind of span.
-Json breakdown_json(const Summary& s, const RankReport& r) {
-  Json json;
+OrderedJson breakdown_json(const Summary& s, const RankReport& r) {
+  OrderedJson json;
   for (const SpanKind kind : kComputeKinds)
     if (!r.server) json[name_of(kind)] = per_iteration_ms(s, r.compute(kind));
   if (r.server) json["update"] = per_iteration_ms(s, r.communication(SpanKind::update));
@@ -78,8 +78,8 @@ Json breakdown_json(const Summary& s, const RankReport& r) {
   return json;
 }
 
-Json ranks_json(const Summary& s) {
-  Json ranks = Json::array();
+OrderedJson ranks_json(const Summary& s) {
+  OrderedJson ranks = OrderedJson::array();
   for (const RankReport& r : s.ranks)
     ranks.push_back({{"rank", r.rank},
                      {"role", r.server ? "server" : "worker"},
@@ -89,7 +89,7 @@ Json ranks_json(const Summary& s) {
 }
 
 // The inputs of the prediction besides options and network.
-Json model_json(const ModelInput& m) {
+OrderedJson model_json(const ModelInput& m) {
   return {{"update_s", m.compute.update},     {"forward_s", m.compute.forward},
           {"backward_s", m.compute.backward}, {"gradient_bytes", m.gradient_bytes},
           {"wire_bytes", m.wire_bytes},       {"closed", m.closed}};
@@ -103,12 +103,12 @@ std::vector<std::string> first_skipped(const Summary& s) {
   return first;
 }
 
-Json options_json(const TrainOptions& o) {
-  Json json;
+OrderedJson options_json(const TrainOptions& o) {
+  OrderedJson json;
   for (const OptionRow& row : option_table())
     std::visit(
         [&](auto member) {
-          Json& value = json[summary_key(row.name)];
+          OrderedJson& value = json[summary_key(row.name)];
           if (!row.given(o))
             value = nullptr;
           else if constexpr (Named<std::remove_cvref_t<decltype(o.*member)>>)
@@ -219,29 +219,32 @@ std::optional<double> Summary::predicted_s() const {
 namespace {
 
 // The messages in the order of sending.
-Json plan_json(const Summary& s) {
+OrderedJson plan_json(const Summary& s) {
   if (s.plan.elements.empty()) return nullptr;
   const auto compressor = make_compressor(compressor_in_ring(s.options.compress));
   std::vector<std::size_t> bytes;
   for (const std::int64_t elements : s.plan.elements) bytes.push_back(compressor->bytes(elements));
   const bool encoded = parse_compression(s.options.compress).has_value();  // to any length
-  return {{"messages", bytes.size()},
-          {"bytes", encoded ? Json() : Json(bytes)},
-          {"predicted_ms", s.plan.predicted_s ? Json(1e3 * *s.plan.predicted_s) : Json()},
-          {"first_iteration", s.plan.first_iteration}};
+  return {
+      {"messages", bytes.size()},
+      {"bytes", encoded ? OrderedJson() : OrderedJson(bytes)},
+      {"predicted_ms", s.plan.predicted_s ? OrderedJson(1e3 * *s.plan.predicted_s) : OrderedJson()},
+      {"first_iteration", s.plan.first_iteration}};
 }
 
 // Means per checkpoint of this run, since it was last started; the file is rank 0's.
-Json checkpoints_json(const Summary& s) {
+OrderedJson checkpoints_json(const Summary& s) {
   if (s.options.checkpoint.empty()) return nullptr;
   const auto count = static_cast<double>(s.checkpoints.checkpoints);
-  const auto mean = [&](double total) { return count > 0 ? Json(total / count) : Json(); };
+  const auto mean = [&](double total) {
+    return count > 0 ? OrderedJson(total / count) : OrderedJson();
+  };
   const auto best = s.best_checkpoint_s();
   return {{"count", s.checkpoints.checkpoints},
           {"pause_ms", mean(1e3 * s.checkpoint_pause_s)},
           {"write_ms", mean(1e3 * s.checkpoints.write_s)},
           {"bytes", mean(s.checkpoints.bytes)},
-          {"best_seconds", best ? Json(*best) : Json()}};
+          {"best_seconds", best ? OrderedJson(*best) : OrderedJson()}};
 }
 
 }  // namespace
@@ -250,45 +253,46 @@ std::string plan_to_json(const Summary& s) { return plan_json(s).dump(); }
 
 std::string to_json(const Summary& s) {
   const auto workers = workers_of(s);
-  const Json json = {{"app", s.app},
-                     {"version", tandem_version()},
-                     {"commit", tandem_commit().empty() ? Json() : Json(tandem_commit())},
-                     {"options", options_json(s.options)},
-                     {"data", s.data},
-                     {"net", s.net},
-                     {"parameters", s.parameters},
-                     {"iterations", s.iterations},
-                     {"warmup", s.warmup},
-                     {"wall_s", s.wall_s},
-                     {"iteration_ms",
-                      {{"timed", s.timed()},
-                       {"mean", s.mean_ms()},
-                       {"median", median(s.timed_ms())},
-                       {"p95", quantile(s.timed_ms(), 0.95)},
-                       {"predicted", s.predicted_s() ? Json(1e3 * *s.predicted_s()) : nullptr}}},
-                     {"breakdown_ms", breakdown_json(s, mean_of(workers))},
-                     {"ranks", ranks_json(s)},
-                     {"slowest_worker", workers.empty() ? Json() : Json(slowest(workers).rank)},
-                     {"network",
-                      {{"alpha_s", s.network.alpha},
-                       {"beta_s_per_byte", s.network.beta},
-                       {"gamma_s_per_byte", s.network.gamma},
-                       {"sync_s", s.network.sync}}},
-                     {"model", model_json(s.model())},
-                     {"plan", plan_json(s)},
-                     {"train_loss", s.tested ? Json(s.train_loss) : Json()},
-                     {"objective", s.objective ? Json(*s.objective) : Json(nullptr)},
-                     {"test_accuracy", s.tested ? Json(s.test_accuracy) : Json()},
-                     {"samples_per_s", s.samples_per_s()},
-                     {"starts", s.starts},
-                     {"startup_s", s.startup_s},
-                     {"interrupted", s.stopped_by ? Json(::strsignal(s.stopped_by)) : Json()},
-                     {"checkpoints", checkpoints_json(s)},
-                     {"skipped_images", {{"count", s.skipped.size()}, {"first", first_skipped(s)}}},
-                     {"peak_memory_mb", peak_memory_mb()},
-                     {"weights_hash", s.weights_hash}};
+  const OrderedJson json = {
+      {"app", s.app},
+      {"version", tandem_version()},
+      {"commit", tandem_commit().empty() ? OrderedJson() : OrderedJson(tandem_commit())},
+      {"options", options_json(s.options)},
+      {"data", s.data},
+      {"net", s.net},
+      {"parameters", s.parameters},
+      {"iterations", s.iterations},
+      {"warmup", s.warmup},
+      {"wall_s", s.wall_s},
+      {"iteration_ms",
+       {{"timed", s.timed()},
+        {"mean", s.mean_ms()},
+        {"median", median(s.timed_ms())},
+        {"p95", quantile(s.timed_ms(), 0.95)},
+        {"predicted", s.predicted_s() ? OrderedJson(1e3 * *s.predicted_s()) : nullptr}}},
+      {"breakdown_ms", breakdown_json(s, mean_of(workers))},
+      {"ranks", ranks_json(s)},
+      {"slowest_worker", workers.empty() ? OrderedJson() : OrderedJson(slowest(workers).rank)},
+      {"network",
+       {{"alpha_s", s.network.alpha},
+        {"beta_s_per_byte", s.network.beta},
+        {"gamma_s_per_byte", s.network.gamma},
+        {"sync_s", s.network.sync}}},
+      {"model", model_json(s.model())},
+      {"plan", plan_json(s)},
+      {"train_loss", s.tested ? OrderedJson(s.train_loss) : OrderedJson()},
+      {"objective", s.objective ? OrderedJson(*s.objective) : OrderedJson(nullptr)},
+      {"test_accuracy", s.tested ? OrderedJson(s.test_accuracy) : OrderedJson()},
+      {"samples_per_s", s.samples_per_s()},
+      {"starts", s.starts},
+      {"startup_s", s.startup_s},
+      {"interrupted", s.stopped_by ? OrderedJson(::strsignal(s.stopped_by)) : OrderedJson()},
+      {"checkpoints", checkpoints_json(s)},
+      {"skipped_images", {{"count", s.skipped.size()}, {"first", first_skipped(s)}}},
+      {"peak_memory_mb", peak_memory_mb()},
+      {"weights_hash", s.weights_hash}};
   // JSON must be UTF-8, but paths need not be.
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
 namespace {
