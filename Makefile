@@ -132,15 +132,25 @@ programs := $(addprefix $(BUILD)/,$(apps))
 # If GROUPED, eight files of test cases are compiled at a time, which takes 60% of the time, and half
 # with sanitizers. Each is in a namespace of its own, behind the headers of all eight. Without, it is
 # faster to change one test and run it, and a header that a file forgot is noticed.
+# With sanitizers, so are eight files of the rooms with the most files. They share their anonymous
+# namespaces, so names in these must differ within such a room.
 GROUPED ?= $(if $(SAN),1,0)
-grouped_src := $(if $(filter 1,$(GROUPED)),$(filter %_test.cpp,$(test_src)))
-groups := $(foreach first,$(shell seq 1 8 $(words $(grouped_src))),$(BUILD)/grouped/tests_$(first))
-test_objects := $(addsuffix .o,$(groups)) $(call object,$(filter-out $(grouped_src),$(test_src)))
-objects := $(test_objects) $(call object,$(lib_src) $(cuda_test_src) $(wildcard data/tools/*.cpp apps/*/*.cpp) tests/fuzz/fuzzer.cpp)
+grouped_tests := $(if $(filter 1,$(GROUPED)),$(filter %_test.cpp,$(test_src)))
+grouped_rooms := $(if $(SAN),$(if $(filter 1,$(GROUPED)),dist train speedup simulate))
+has_own_flags := dist/compress/% dist/codecs/levels.cpp dist/transport/mpi% train/version.cpp
+sources_of = $(if $(filter tests,$(1)),$(grouped_tests),$(filter-out $(has_own_flags),$(filter $(1)/%,$(lib_src))))
+groups_of = $(foreach first,$(shell seq 1 8 $(words $(sources_of))),$(BUILD)/grouped/$(1)/$(first))
+test_groups := $(call groups_of,tests)
+lib_groups := $(foreach room,$(grouped_rooms),$(call groups_of,$(room)))
+groups := $(test_groups) $(lib_groups)
+test_objects := $(addsuffix .o,$(test_groups)) $(call object,$(filter-out $(grouped_tests),$(test_src)))
+lib_objects := $(addsuffix .o,$(lib_groups)) \
+  $(call object,$(filter-out $(foreach room,$(grouped_rooms),$(call sources_of,$(room))),$(lib_src)))
+objects := $(test_objects) $(lib_objects) $(call object,$(cuda_test_src) $(wildcard data/tools/*.cpp apps/*/*.cpp) tests/fuzz/fuzzer.cpp)
 
 # What does no mathematics is compiled quickly rather than for speed. An inline function that both
 # kinds of files use may be linked as compiled here, so one that must be fast belongs in a .cpp.
-quick := $(foreach folder,autograd/ops layers/models train speedup apps tests,$(BUILD)/obj/$(folder)/%.o) $(groups:=.o)
+quick := $(foreach folder,autograd/ops layers/models train speedup apps tests,$(BUILD)/obj/$(folder)/%.o $(BUILD)/grouped/$(folder)/%.o)
 
 # ---- building ------------------------------------------------------------------------------------
 .PHONY: all tests tests-gpu detected
@@ -171,7 +181,7 @@ define link
 	@$(CXX) $(ld_flags) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(ld_libs)
 endef
 
-$(BUILD)/libtandem.a: $(call object,$(lib_src)) $(BUILD)/sources
+$(BUILD)/libtandem.a: $(lib_objects) $(BUILD)/sources
 	@echo "  ar    $@"
 	@rm -f $@ && $(AR) rcs $@ $(filter %.o,$^)
 
@@ -196,7 +206,7 @@ precompiled := $(foreach way,fast quick tests,$(BUILD)/precompiled/$(way)/precom
 with_headers = -fpch-preprocess -include $(BUILD)/precompiled/$(1)/precompiled.h
 pch = $(call with_headers,fast)
 $(quick): private pch = $(call with_headers,quick)
-$(BUILD)/obj/tests/%.o $(groups:=.o): private pch = $(call with_headers,tests)
+$(BUILD)/obj/tests/%.o $(test_groups:=.o): private pch = $(call with_headers,tests)
 export CCACHE_SLOPPINESS ?= pch_defines,time_macros
 endif
 define compile
@@ -208,13 +218,16 @@ $(BUILD)/obj/%.o: %.cpp $(BUILD)/flags | detected $(precompiled)
 	$(compile)
 $(groups:=.o): %.o: %.cpp $(BUILD)/flags | detected $(precompiled)
 	$(compile)
-$(foreach group,$(groups),$(eval first = $(patsubst $(BUILD)/grouped/tests_%,%,$(group)))\
-  $(eval $(group).cpp: $(wordlist $(first),$(shell expr $(first) + 7),$(grouped_src))))
-$(groups:=.cpp): $(BUILD)/sources
+$(foreach kind,tests $(grouped_rooms),$(foreach group,$(call groups_of,$(kind)),\
+  $(eval $(group).cpp: $(wordlist $(notdir $(group)),$(shell expr $(notdir $(group)) + 7),$(call sources_of,$(kind))))))
+$(test_groups:=.cpp): $(BUILD)/sources
 	@mkdir -p $(@D)
 	@{ grep -h '^#include' $(filter tests/%,$^) | sort -u; \
 	   for source in $(filter tests/%,$^); do \
 	     printf 'namespace %s {\n#include "%s"\n}\n' $${source//[\/.]/_} $$source; done; } >$@
+$(lib_groups:=.cpp): $(BUILD)/sources
+	@mkdir -p $(@D)
+	@printf '#include "%s"\n' $(filter %.cpp,$^) >$@
 define precompile
 	@mkdir -p $(@D)
 	@echo "  c++   $< ($(notdir $(@D)))"
@@ -249,14 +262,14 @@ $(BUILD)/obj/data/decode_image.o: private cxx_flags += -fwrapv
 $(BUILD)/obj/data/decode_image.o: private pch =
 $(quick): private cxx_flags += $(quick_flags)
 $(BUILD)/obj/dist/transport/mpi_transport.o: private cpp_flags += $(mpi_cpp_flags)
-$(groups:=.o) $(addprefix $(BUILD)/obj/tests/,apps/mpi_test.o apps/mpi_failures_test.o apps/interruption_test.o docs/commands_test.o): private cpp_flags += -DTANDEM_MPIEXEC='"$(MPIEXEC)"'
+$(test_groups:=.o) $(addprefix $(BUILD)/obj/tests/,apps/mpi_test.o apps/mpi_failures_test.o apps/interruption_test.o docs/commands_test.o): private cpp_flags += -DTANDEM_MPIEXEC='"$(MPIEXEC)"'
 
 # Only one file knows the commit, so that a new commit does not rebuild everything.
 $(BUILD)/obj/train/version.o: $(BUILD)/commit Makefile
 $(BUILD)/obj/train/version.o: private cpp_flags += -DTANDEM_VERSION='"$(VERSION)"' \
   -DTANDEM_COMMIT="\"$$(cat $(BUILD)/commit)\""
 
-$(groups:=.o) $(BUILD)/obj/tests/make/install_test.o: private cpp_flags += -DTANDEM_CXX='"$(CXX)"'
+$(test_groups:=.o) $(BUILD)/obj/tests/make/install_test.o: private cpp_flags += -DTANDEM_CXX='"$(CXX)"'
 
 # Objects are rebuilt when the compiler or its flags change; libraries and programs when a source is
 # added or removed.
