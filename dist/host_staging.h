@@ -17,9 +17,13 @@ namespace tandem {
 
 class HostStaging : public Staging {
  public:
-  // The arguments must outlive this object.
-  HostStaging(const Compressor& compressor, Spans& spans)
-      : compressor_(compressor), spans_(spans) {}
+  // How long segments are packed: each by itself, so that it can be sent at once, or together with
+  // those between its blocks, in the order of addresses.
+  enum class Packs { segments, rows };
+
+  // The references must outlive this object.
+  HostStaging(const Compressor& compressor, Spans& spans, Packs packs = faster())
+      : compressor_(compressor), spans_(spans), packs_(packs) {}
 
   void begin(const Tensor& values, const EventPtr& ready, const std::vector<Segment>& segments,
              Fill fill) override;
@@ -34,12 +38,15 @@ class HostStaging : public Staging {
   EventPtr finish() override;
 
  private:
+  static Packs faster();
+
   template <class Byte, class F>
   void for_each_run(std::size_t segment, const PiecesOf<Byte>& packed, F&& f) const;
   void pack_row(const Segment& one);
 
   const Compressor& compressor_;
   Spans& spans_;
+  Packs packs_;
   std::span<float> values_;
   const std::vector<Segment>* segments_ = nullptr;
   HugePages packed_;                 // of all segments; empty without compression

@@ -103,7 +103,7 @@ TEST_CASE("staging: host values are packed once, even if their segments are pack
         ring_plan(2, 3, {.count = count}, {.segment = 32 * kBlock}).segments;
     const std::vector<float> values = gradient(count, 3);
     std::vector<float> replaced = values;
-    HostStaging staging(*compressor, spans);
+    HostStaging staging(*compressor, spans, HostStaging::Packs::rows);
     staging.begin(replaced, segments);
     for (std::size_t i = 0; i < segments.size(); ++i) {
       staging.wait(i);
