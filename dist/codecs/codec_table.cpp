@@ -115,6 +115,7 @@ std::vector<std::string> compression_forms() {
 }
 
 std::optional<CodecChoice> parse_compression(const std::string& text) {
+  const auto shown = [](const std::string& word) { return word.empty() ? "empty" : word.c_str(); };
   if (std::ranges::count(compressor_names(), text) > 0) return {};
   const std::vector<std::string> words = words_of(text, ':');
   const auto codec = std::ranges::find(all_codecs(), words[0], &CodecInfo::name);
@@ -123,7 +124,7 @@ std::optional<CodecChoice> parse_compression(const std::string& text) {
     for (const CodecInfo& c : all_codecs()) names.push_back(c.name);
     const std::string nearest = nearest_word(words[0], names);
     throw UserError("must be one of {}, not {}{}", fmt::join(compression_forms(), ", "),
-                    text.empty() ? "empty" : text,
+                    shown(text),
                     nearest.empty() ? "" : fmt::format(" (did you mean {}?)", nearest));
   }
   const std::size_t most_words = codec->value_name.empty() ? 1 : codec->second_name.empty() ? 2 : 3;
@@ -133,7 +134,7 @@ std::optional<CodecChoice> parse_compression(const std::string& text) {
     const auto value = number_of(words[1]);
     if (!value || !allowed(*codec, *value))
       throw UserError("{} of {} must be {}, not {}", codec->value_name, codec->form,
-                      range_of(*codec), words[1]);
+                      range_of(*codec), shown(words[1]));
     choice.value = *value;
   } else if (!codec->value_name.empty() && !codec->by_default) {
     throw UserError("{} needs a number; it is written {}", text, codec->form);
@@ -142,7 +143,7 @@ std::optional<CodecChoice> parse_compression(const std::string& text) {
     const auto second = number_of(words[2]);
     if (!second || *second < 0)
       throw UserError("{} of {} must be a number of 0 or more, not {}", codec->second_name,
-                      codec->form, words[2]);
+                      codec->form, shown(words[2]));
     choice.second = *second;
   }
   return choice;

@@ -39,8 +39,12 @@ TEST_CASE("codecs: --compress names a compressor of the ring or a codec with its
   CHECK(complaint("qsdg:4") == known + "qsdg:4 (did you mean qsgd?)");
   CHECK(complaint("zip") == known + "zip");
   CHECK(complaint("") == known + "empty");
+  CHECK(complaint("topk:") ==
+        "RATIO of topk:RATIO must be a number above 0 and up to 1, not empty");
+  CHECK(complaint("terngrad:2:").starts_with("must be written"));
+  CHECK(complaint("dgc:0.1:").ends_with(", not empty"));
   CHECK(complaint("topk") == "topk needs a number; it is written topk:RATIO");
-  for (const char* ratio : {"0", "1.5", "-0.1", "nan", "inf", "", "x", "1e", " 1"})
+  for (const char* ratio : {"0", "1.5", "-0.1", "nan", "inf", "x", "1e", " 1"})
     CHECK(complaint(fmt::format("topk:{}", ratio)) ==
           fmt::format("RATIO of topk:RATIO must be a number above 0 and up to 1, not "
                       "{}",
