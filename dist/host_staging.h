@@ -17,8 +17,8 @@ namespace tandem {
 
 class HostStaging : public Staging {
  public:
-  // How long segments are packed: each by itself, so that it can be sent at once, or together with
-  // those between its blocks, in the order of addresses.
+  // What is packed at a time, if segments are long: a segment, so that it can be sent at once, or
+  // also those between its blocks, in the order of addresses.
   enum class Packs { segments, rows };
 
   // The references must outlive this object.

@@ -97,13 +97,14 @@ TEST_CASE("staging: host values are packed once, even if their segments are pack
   Spans spans;
   // The last three segments of the second one have 31, 32 and 31 blocks, so the first of them is
   // packed alone.
-  for (const std::int64_t count : {(3 * 40 + 1) * kBlock - 5, (3 * 64 - 2) * kBlock}) {
+  const auto check = [&](std::int64_t count, HostStaging::Packs packs) {
     CAPTURE(count);
+    CAPTURE((packs == HostStaging::Packs::rows));
     const std::vector<Segment> segments =
         ring_plan(2, 3, {.count = count}, {.segment = 32 * kBlock}).segments;
     const std::vector<float> values = gradient(count, 3);
     std::vector<float> replaced = values;
-    HostStaging staging(*compressor, spans, HostStaging::Packs::rows);
+    HostStaging staging(*compressor, spans, packs);
     staging.begin(replaced, segments);
     for (std::size_t i = 0; i < segments.size(); ++i) {
       staging.wait(i);
@@ -116,7 +117,10 @@ TEST_CASE("staging: host values are packed once, even if their segments are pack
       same += std::ranges::equal(staging.packed(i).whole(),
                                  packed_on_host(*compressor, values, segments[i]));
     CHECK(same == segments.size());
-  }
+  };
+  for (const auto packs : {HostStaging::Packs::rows, HostStaging::Packs::segments})
+    for (const std::int64_t count : {(3 * 40 + 1) * kBlock - 5, (3 * 64 - 2) * kBlock})
+      check(count, packs);
 }
 
 TEST_CASE("staging: a device's sum has the same bits as a ring over host memory") {
