@@ -177,7 +177,10 @@ void Process::wait_until(const std::function<bool()>& holds) {
   while (!holds()) {
     siginfo_t ended{};
     REQUIRE(::waitid(P_PID, static_cast<id_t>(pid_), &ended, WEXITED | WNOHANG | WNOWAIT) == 0);
-    if (ended.si_pid == pid_) FAIL(name_, " has ended: ", wait().err);
+    if (ended.si_pid == pid_) {
+      if (holds()) return;  // it became true just before the end
+      FAIL(name_, " has ended: ", wait().err);
+    }
     if (Clock::now() > give_up) FAIL(name_, " hangs; it has said: ", out_so_far());
     ::usleep(1000);  // there is nothing to wait on
   }

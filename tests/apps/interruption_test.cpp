@@ -18,9 +18,12 @@ namespace {
 // Iterations that take some seconds.
 constexpr std::int64_t kLength = kSanitized ? 90 : 400;
 
+// Six iterations per epoch, so that runs resume within one.
 Words run_for(std::int64_t iterations, const Words& more = {}) {
   Words words = {"--data",
                  few_digits(),
+                 "--batch",
+                 "30",
                  "--quiet",
                  "--threads",
                  "1",
