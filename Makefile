@@ -220,12 +220,12 @@ $(groups:=.o): %.o: %.cpp $(BUILD)/flags | detected $(precompiled)
 	$(compile)
 $(foreach kind,tests $(grouped_rooms),$(foreach group,$(call groups_of,$(kind)),\
   $(eval $(group).cpp: $(wordlist $(notdir $(group)),$(shell expr $(notdir $(group)) + 7),$(call sources_of,$(kind))))))
-$(test_groups:=.cpp): $(BUILD)/sources
+$(test_groups:=.cpp): $(BUILD)/sources Makefile
 	@mkdir -p $(@D)
 	@{ grep -h '^#include' $(filter tests/%,$^) | sort -u; \
 	   for source in $(filter tests/%,$^); do \
 	     printf 'namespace %s {\n#include "%s"\n}\n' $${source//[\/.]/_} $$source; done; } >$@
-$(lib_groups:=.cpp): $(BUILD)/sources
+$(lib_groups:=.cpp): $(BUILD)/sources Makefile
 	@mkdir -p $(@D)
 	@printf '#include "%s"\n' $(filter %.cpp,$^) >$@
 define precompile

@@ -11,7 +11,8 @@
 
 namespace tandem {
 
-// The fewest letters to insert, delete or replace, and pairs of neighbours to swap.
+// The fewest letters to insert, delete or replace, and pairs of neighbours to swap. A letter is
+// changed only once.
 inline std::size_t edit_distance(std::string_view a, std::string_view b) {
   // The distances of a prefix of a to each prefix of b; above: of one letter less; before: of two.
   std::vector<std::size_t> before, above, row(b.size() + 1);

@@ -57,7 +57,7 @@ void PushServer::serve(std::int64_t first, std::int64_t last) {
 
 void PushServer::receive_more(int worker) {
   Peer& peer = peers_[static_cast<std::size_t>(worker)];
-  constexpr std::size_t kAhead = 4;
+  constexpr std::size_t kAhead = 4;  // per worker
   while (peer.to_receive > 0 && peer.receives.size() < kAhead) {
     const Segment& segment = segments_[peer.next_received];
     peer.next_received = (peer.next_received + 1) % segments_.size();

@@ -25,7 +25,7 @@ std::vector<Segment> segments_for_servers(std::int64_t count, int servers, PushT
 // Those of the server with this number. Segment i of the flat gradient belongs to server i mod N,
 // whenever it is pushed.
 std::vector<Segment> segments_of_server(std::int64_t count, int servers, int number, PushTime time);
-// So many segments are received before they are added up.
+// Receives of so many segments are under way at a time.
 inline constexpr std::size_t kSegmentsAhead = 4;
 
 // Moves a buffer like the flat gradient between its device and the host.

@@ -32,6 +32,10 @@ class JobFailed : public SystemError {
   explicit JobFailed(const std::string& reason) : SystemError("{}", reason) {}
 };
 
+// Sends end roughly in the order in which they begin. With many in flight, looking at all of them
+// after each message would take longer than the messages.
+inline constexpr std::ptrdiff_t kSendsWatched = 64;
+
 // What a message is about.
 enum class Tag : int { control, calibration, ring, push, pull };
 inline constexpr int kTags = 5;
@@ -42,9 +46,6 @@ inline Tag on_channel(Tag tag, int channel) {
   require(channel >= 0 && channel < kChannels, "channel {} of {}", channel, kChannels);
   return static_cast<Tag>(static_cast<int>(tag) + channel * kTags);
 }
-// Sends end roughly in the order in which they begin. With many in flight, looking at all of them
-// after each message would take longer than the messages.
-inline constexpr std::ptrdiff_t kSendsWatched = 64;
 // The tag of announcements of messages with this tag and channel (link.h).
 inline Tag announcement_of(Tag tag) {
   return static_cast<Tag>(static_cast<int>(tag) + kTags * kChannels);
